@@ -1,0 +1,1 @@
+//! The recogniser: one engine for files, streams and evaluation.

@@ -1,0 +1,1 @@
+//! Samples in, feature frames out.

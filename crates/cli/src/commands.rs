@@ -1,0 +1,1 @@
+//! One file a command: its arguments as typed, and `run`, which turns them into library calls.

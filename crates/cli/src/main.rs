@@ -1,0 +1,56 @@
+//! The command `srf`: arguments in, one library call, printing and an exit code out.
+//!
+//! Exit codes: 0 done, 1 done with problems, 2 could not start.
+
+mod commands;
+mod hint;
+mod printer;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::printer::Printer;
+
+/// A speech recogniser made only of capsules.
+#[derive(Parser)]
+#[command(name = "srf", version, max_term_width = 100, arg_required_else_help = true)]
+struct Cli {
+    /// No progress and no remarks on stderr; errors are still told
+    #[arg(long, short, global = true)]
+    quiet: bool,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {}
+
+/// How a command that could start ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// All of it was done.
+    Done,
+    /// It went to the end, and told of problems on the way.
+    Problems,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let out = Printer::new(cli.quiet);
+    match run(cli.command, &out) {
+        Ok(Exit::Done) => ExitCode::SUCCESS,
+        Ok(Exit::Problems) => ExitCode::from(1),
+        // A closed pipe (`srf ... | head`) is how a reader says it has enough.
+        Err(error) if printer::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            out.error(&error);
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(command: Command, _out: &Printer) -> anyhow::Result<Exit> {
+    match command {}
+}

@@ -1,0 +1,69 @@
+//! The one place that knows how to talk: data to stdout, remarks and progress to stderr, colours only on a terminal.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::hint::hint;
+
+/// Where a command writes; made once in `main`.
+pub(crate) struct Printer {
+    stdout: io::Stdout,
+    is_quiet: bool,
+    has_colour: bool,
+}
+
+impl Printer {
+    pub(crate) fn new(is_quiet: bool) -> Self {
+        let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Self { stdout: io::stdout(), is_quiet, has_colour: !no_colour && io::stderr().is_terminal() }
+    }
+
+    /// Data: a line on stdout.
+    pub(crate) fn line(&self, text: impl std::fmt::Display) -> io::Result<()> {
+        writeln!(self.stdout.lock(), "{text}")
+    }
+
+    /// A remark to the person at the terminal: a line on stderr, silent under `--quiet`.
+    pub(crate) fn remark(&self, text: impl std::fmt::Display) {
+        if !self.is_quiet {
+            // A remark that cannot be shown is not worth failing for.
+            let _ = writeln!(io::stderr().lock(), "{text}");
+        }
+    }
+
+    /// A problem that does not stop the command: a line on stderr, always shown.
+    pub(crate) fn problem(&self, text: impl std::fmt::Display) {
+        let _ = writeln!(io::stderr().lock(), "{} {text}", self.paint("33", "problem:"));
+    }
+
+    /// What stopped the command: the chain of causes on one line, then what to do about it.
+    pub(crate) fn error(&self, error: &anyhow::Error) {
+        let mut stderr = io::stderr().lock();
+        let _ = writeln!(stderr, "{} {error:#}", self.paint("1;31", "error:"));
+        if let Some(hint) = hint(error) {
+            let _ = writeln!(stderr, "\n{} {hint}", self.paint("1;36", "hint:"));
+        }
+    }
+
+    /// A progress bar over `n_steps`, drawn on a terminal only.
+    pub(crate) fn progress(&self, what: &'static str, n_steps: u64) -> ProgressBar {
+        let target = if self.is_quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let style = ProgressStyle::with_template("{prefix} [{bar:30}] {pos}/{len} {per_sec} {eta} left {msg}")
+            .expect("the template is a constant")
+            .progress_chars("=> ");
+        let bar = ProgressBar::with_draw_target(Some(n_steps), target).with_style(style).with_prefix(what);
+        bar.enable_steady_tick(Duration::from_millis(200));
+        bar
+    }
+
+    fn paint(&self, code: &str, text: &str) -> String {
+        if self.has_colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+/// Whether `error` is a reader that closed our stdout.
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>()).any(|e| e.kind() == io::ErrorKind::BrokenPipe)
+}

@@ -1,0 +1,1 @@
+//! Operations on slices, forward beside backward; the only crate with `unsafe`.

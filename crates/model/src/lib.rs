@@ -1,0 +1,1 @@
+//! Feature frames in, log-probabilities out.

@@ -1,0 +1,1 @@
+//! Log-probabilities in, labels, words and scores out.

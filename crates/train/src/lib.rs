@@ -1,0 +1,1 @@
+//! Corpora in, a model directory out.

@@ -1,0 +1,28 @@
+//! Chores of the project: `cargo xtask ci | tidy`.
+
+mod ci;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let outcome = match args.first().map(String::as_str) {
+        Some("ci") => ci::run(&root()),
+        Some("tidy") => tidy::run(&root()),
+        _ => Err(anyhow::anyhow!("expected `ci` or `tidy`, found `{}`", args.join(" "))),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The workspace's root, two levels above this crate's manifest at most.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies below the root").to_owned()
+}

@@ -1,0 +1,131 @@
+//! The rules of the project that no compiler checks: the source tree in, a line per broken rule out.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+
+/// Which of our crates each crate may use; nothing else is allowed.
+const EDGES: &[(&str, &[&str])] = &[
+    ("kernels", &[]),
+    ("audio", &[]),
+    ("text", &[]),
+    ("model", &["kernels"]),
+    ("asr", &["audio", "model", "text"]),
+    ("train", &["asr", "audio", "model", "text"]),
+    ("cli", &["kernels", "audio", "model", "text", "asr", "train"]),
+];
+
+const MAX_FILE_LINES: usize = 600;
+const MAX_FUNCTION_LINES: usize = 70;
+const EMPTY_NAMES: &[&str] = &["utils", "util", "common", "base", "helpers", "misc", "manager"];
+
+/// Checks every rule and fails with the number of broken ones.
+pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
+    let mut problems = Vec::new();
+    check_edges(root, &mut problems)?;
+    for path in sources(root)? {
+        let text = fs::read_to_string(&path).with_context(|| format!("could not read `{}`", path.display()))?;
+        let name = path.strip_prefix(root).unwrap_or(&path).display().to_string();
+        check_source(&name, &text, &mut problems);
+    }
+    for problem in &problems {
+        eprintln!("{problem}");
+    }
+    if !problems.is_empty() {
+        bail!("tidy: {} rules broken", problems.len());
+    }
+    Ok(())
+}
+
+fn check_edges(root: &Path, problems: &mut Vec<String>) -> anyhow::Result<()> {
+    for entry in fs::read_dir(root.join("crates"))? {
+        let dir = entry?.path();
+        let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let Some((_, allowed)) = EDGES.iter().find(|(crate_name, _)| *crate_name == name) else {
+            problems.push(format!("crates/{name}: not in the list of crates (xtask/src/tidy.rs)"));
+            continue;
+        };
+        let manifest = fs::read_to_string(dir.join("Cargo.toml"))?;
+        for used in EDGES.iter().map(|(used, _)| *used).filter(|used| uses(&manifest, used)) {
+            if !allowed.contains(&used) {
+                problems.push(format!("crates/{name}/Cargo.toml: may not use `{used}`, only {allowed:?}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn uses(manifest: &str, name: &str) -> bool {
+    manifest.lines().any(|line| {
+        line.strip_prefix(name).is_some_and(|rest| rest.starts_with('.') || rest.starts_with(" ="))
+            && !line.starts_with("name")
+    })
+}
+
+fn sources(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut pending = vec![root.join("crates"), root.join("xtask")];
+    while let Some(dir) = pending.pop() {
+        for entry in fs::read_dir(&dir)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                pending.push(path);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn check_source(name: &str, text: &str, problems: &mut Vec<String>) {
+    let n_lines = text.lines().count();
+    if n_lines > MAX_FILE_LINES {
+        problems.push(format!("{name}: {n_lines} lines, at most {MAX_FILE_LINES} are allowed"));
+    }
+    if !text.starts_with("//!") {
+        problems.push(format!("{name}:1: expected module docs (`//!`): what goes in, what comes out"));
+    }
+    let stem = Path::new(name).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    if EMPTY_NAMES.contains(&stem.as_str()) {
+        problems.push(format!("{name}: `{stem}` says nothing, name the file for what it holds"));
+    }
+    let may_be_unsafe = name.starts_with("crates/kernels/");
+    for (index, line) in text.lines().enumerate() {
+        let at = index + 1;
+        let is_code = !line.trim_start().starts_with("//") && !name.starts_with("xtask/");
+        if is_code && !may_be_unsafe && line.split(|c: char| !c.is_alphanumeric() && c != '_').any(|w| w == "unsafe") {
+            problems.push(format!("{name}:{at}: `unsafe` outside `kernels`"));
+        }
+    }
+    if !name.contains("/tests") {
+        check_functions(name, text, problems);
+    }
+}
+
+/// Function lengths, read off rustfmt's layout: a body ends at the first `}` indented like its `fn`.
+fn check_functions(name: &str, text: &str, problems: &mut Vec<String>) {
+    let lines: Vec<&str> = text.lines().collect();
+    let tests_start = lines.iter().position(|l| l.trim() == "mod tests {").unwrap_or(lines.len());
+    for (index, line) in lines[..tests_start].iter().enumerate() {
+        let code = line.trim_start();
+        if !is_function(code) || code.ends_with(';') {
+            continue;
+        }
+        let indent = line.len() - code.len();
+        let close = format!("{}}}", " ".repeat(indent));
+        let n_lines = lines[index..].iter().position(|l| **l == close).map_or(0, |n| n + 1);
+        if n_lines > MAX_FUNCTION_LINES {
+            let at = index + 1;
+            problems.push(format!("{name}:{at}: function of {n_lines} lines, at most {MAX_FUNCTION_LINES}"));
+        }
+    }
+}
+
+fn is_function(code: &str) -> bool {
+    let mut words = code.split_whitespace();
+    words.by_ref().find(|w| !matches!(*w, "pub" | "pub(crate)" | "pub(super)" | "unsafe" | "const" | "async"))
+        == Some("fn")
+}
