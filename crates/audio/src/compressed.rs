@@ -13,8 +13,8 @@ use crate::error::{HeaderProblem, ReadAudioError};
 use crate::input::Input;
 use crate::recording::{Container, Encoding, Info, Source, checked_channels, checked_rate};
 
-/// Codecs that remember the past (MP3, Vorbis) are started this much before the sample asked for, so that what
-/// comes out there does not depend on where decoding began.
+/// MP3 remembers the past: it is started this much before the sample asked for, so that what comes out there does
+/// not depend on where decoding began.
 const WARM_UP_S: u64 = 1;
 
 /// Opens what [`sniff`](crate::recording) found to be `container`, after `n_skip` bytes of tags.
@@ -151,8 +151,9 @@ impl Source for CompressedSource {
 
     fn seek(&mut self, position: u64) -> Result<u64, ReadAudioError> {
         let target = position.saturating_sub(WARM_UP_S * u64::from(self.info.rate_hz));
-        if target == 0 {
-            return Ok(0);
+        // A page of Ogg says where it ends, not where it starts: only from the start is every position certain.
+        if target == 0 || self.info.container == Container::Ogg {
+            return Ok(self.position);
         }
         let ts = Timestamp::new(i64::try_from(target).unwrap_or(i64::MAX));
         match self.reader.seek(SeekMode::Accurate, SeekTo::Timestamp { ts, track_id: self.track_id }) {
