@@ -1,6 +1,7 @@
 //! Recordings in, feature frames out.
 //!
 //! [`Recording`] opens WAV, NIST SPHERE, FLAC, MP3, Ogg Vorbis and AIFF, deciding by content, and gives [`Samples`].
+//! [`resample`] changes their rate.
 //! [`features`] turns these into the frames a model reads.
 //!
 //! Everywhere in this crate a sample is an `f32` on the scale of 16-bit integers: full scale is 32768, not 1.
@@ -13,6 +14,7 @@ pub mod features;
 mod input;
 mod pcm;
 mod recording;
+pub mod resample;
 pub mod sphere;
 pub mod wav;
 

@@ -113,7 +113,7 @@ mod tests {
     fn dither_has_mean_zero_and_the_deviation_asked_for() {
         let mut dither = Dither { deviation: 2.0, seed: 7, position: 0 };
         let mut noise = Vec::new();
-        dither.append(&[0.0; 100_000], &mut noise);
+        dither.append(&vec![0.0; 100_000], &mut noise);
         let mean = noise.iter().map(|&v| f64::from(v)).sum::<f64>() / 1e5;
         let variance = noise.iter().map(|&v| f64::from(v).powi(2)).sum::<f64>() / 1e5;
         // Five times the standard error of the mean (2 / sqrt(n)) and of the variance (4 sqrt(2 / n)).
