@@ -7,6 +7,7 @@
 //! Everywhere in this crate a sample is an `f32` on the scale of 16-bit integers: full scale is 32768, not 1.
 //! It is the scale on which the filterbank energies of the field are defined.
 
+pub mod ark;
 mod companding;
 mod compressed;
 mod error;
