@@ -1,7 +1,7 @@
 //! Reading: a stream of entries in, keys and matrices out.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read as _};
+use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
 use super::{Element, Matrix, ReadArkError, compressed};

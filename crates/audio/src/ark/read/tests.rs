@@ -57,7 +57,7 @@ fn doubles_keep_their_precision() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("stats.ark");
     for form in [Form::Binary, Form::Text] {
-        let stats = Matrix { n_cols: 2, values: vec![1.0 / 3.0, 1e300, -0.0, 12_345_678.900_000_001] };
+        let stats = Matrix { n_cols: 2, values: vec![1.0 / 3.0, 1e300, -0.0, 12_345_678.9] };
         let mut writer = Writer::create(&path, None, form).unwrap();
         writer.write("spk", &stats).unwrap();
         writer.finish().unwrap();
