@@ -74,7 +74,7 @@ fn header_error(name: &str, container: Container, error: Error) -> ReadAudioErro
         Error::IoError(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
             HeaderProblem::Parse { message: "the file ends inside it".to_owned() }
         }
-        Error::IoError(source) => return ReadAudioError::Io { name, source },
+        Error::IoError(cause) => return ReadAudioError::Io { name, cause },
         other => HeaderProblem::Parse { message: other.to_string() },
     };
     ReadAudioError::Header { name, container, problem }
@@ -96,9 +96,7 @@ impl CompressedSource {
     fn error(&self, error: Error) -> ReadAudioError {
         let name = self.name.clone();
         match error {
-            Error::IoError(source) if source.kind() != io::ErrorKind::UnexpectedEof => {
-                ReadAudioError::Io { name, source }
-            }
+            Error::IoError(cause) if cause.kind() != io::ErrorKind::UnexpectedEof => ReadAudioError::Io { name, cause },
             other => self.damaged(other.to_string()),
         }
     }

@@ -1,1 +1,6 @@
 //! One file a command: its arguments as typed, and `run`, which turns them into library calls.
+
+pub(crate) mod convert;
+pub(crate) mod features;
+
+mod recordings;

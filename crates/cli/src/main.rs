@@ -25,7 +25,10 @@ struct Cli {
 }
 
 #[derive(Subcommand)]
-enum Command {}
+enum Command {
+    Convert(commands::convert::Args),
+    Features(commands::features::Args),
+}
 
 /// How a command that could start ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -51,6 +54,9 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command, _out: &Printer) -> anyhow::Result<Exit> {
-    match command {}
+fn run(command: Command, out: &Printer) -> anyhow::Result<Exit> {
+    match command {
+        Command::Convert(args) => commands::convert::run(args, out),
+        Command::Features(args) => commands::features::run(args, out),
+    }
 }
