@@ -449,6 +449,3 @@ fn id3_size(head: &[u8; 16]) -> u64 {
     let body = head[6..10].iter().fold(0, |size, &byte| size << 7 | u64::from(byte & 0x7f));
     10 + body + if head[5] & 0x10 != 0 { 10 } else { 0 }
 }
-
-#[cfg(test)]
-mod tests;
