@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(utterance.path, Path::new("/a.wav"));
         assert_eq!((utterance.id.as_str(), utterance.speaker.as_str()), ("a-000125", "a-000125"));
         assert_eq!((utterance.selection.start_s, utterance.selection.end_s), (1.25, Some(3.75)));
-        assert_eq!(parse("{\"audio_filepath\": ").unwrap_err(), "EOF while parsing a value at column 18");
+        assert_eq!(parse("{\"audio_filepath\": ").unwrap_err(), "EOF while parsing a value at column 19");
     }
 
     #[test]
