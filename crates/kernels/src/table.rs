@@ -16,9 +16,9 @@ pub struct Kernels<E> {
 }
 
 /// See [`routing::forward`].
-pub type RoutingForward<E> = fn(&Routing, &Packed<E>, &mut [Utterance<'_, E>], &mut Workspace<E>);
+pub(crate) type RoutingForward<E> = fn(&Routing, &Packed<E>, &mut [Utterance<'_, E>], &mut Workspace<E>);
 /// See [`routing::backward`].
-pub type RoutingBackward<E> =
+pub(crate) type RoutingBackward<E> =
     fn(&Routing, &Packed<E>, GradientPaths, &mut [UtteranceBack<'_, E>], &mut Packed<E>, &mut Workspace<E>);
 
 /// The definition.

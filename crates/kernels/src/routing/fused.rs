@@ -222,21 +222,22 @@ unsafe fn store<V: Vector, const R: usize, const O: usize>(tile: [[V; R]; O], vo
     }
 }
 
-/// Softmax over the lanes of `N` coupling vectors, in place; lanes that are no class become exactly zero.
+/// Softmax over the lanes of `N` vectors of agreements; lanes that are no class become exactly zero.
 ///
 /// # Safety
-/// Each of `rows` points to `n_lanes` floats.
+/// All point to `n_lanes` floats; a coupling may lie where its agreement lies.
 #[inline(always)]
-unsafe fn softmax<V: Vector, const N: usize>(layer: &Layer, rows: [*mut f32; N]) {
+unsafe fn softmax<V: Vector, const N: usize>(layer: &Layer, agreements: [*mut f32; N], couplings: [*mut f32; N]) {
     // SAFETY: the caller's promise.
     unsafe {
         let mut sums = [V::zero(); N];
         for n in 0..N {
-            let shift = V::splat(shift::<V>(layer, rows[n]));
+            let shift = V::splat(shift::<V>(layer, agreements[n]));
             for jv in 0..layer.n_vectors::<V>() {
-                let at = rows[n].add(jv * V::LANES);
-                let power = V::load(at).sub(shift).exp().mul(V::load(layer.valid.add(jv * V::LANES)));
-                power.store(at);
+                let lane = jv * V::LANES;
+                let r = V::load(agreements[n].add(lane));
+                let power = r.sub(shift).exp().mul(V::load(layer.valid.add(lane)));
+                power.store(couplings[n].add(lane));
                 sums[n] = sums[n].add(power);
             }
         }
@@ -244,7 +245,7 @@ unsafe fn softmax<V: Vector, const N: usize>(layer: &Layer, rows: [*mut f32; N])
         for n in 0..N {
             let scale = V::splat(1.0 / sums[n]);
             for jv in 0..layer.n_vectors::<V>() {
-                let at = rows[n].add(jv * V::LANES);
+                let at = couplings[n].add(jv * V::LANES);
                 V::load(at).mul(scale).store(at);
             }
         }

@@ -4,7 +4,7 @@ use std::{array, ptr};
 
 use rayon::prelude::*;
 
-use super::forward::{Part, add_weighted, predict_consecutive, predict_tile, route_capsules};
+use super::forward::{self, COUPLINGS, add_weighted, by_count, predict_consecutive, predict_tile};
 use super::{
     GradientPaths, Layer, MAX_INPUTS, Packed, Routing, SQUASH_EPSILON, TILE, UtteranceBack, Workspace, deal, pack,
     softmax, squash, sum_each, weights,
@@ -239,12 +239,14 @@ unsafe fn side_by_side<V: Vector>(task: &mut Task<'_>) {
                     let active = rows[first..].iter().take(TILE).take_while(|row| row.n_slices > t).count();
                     let x = |r: usize| rows[first + r].inputs.add(t * layer.stride);
                     predict_tile::<V>(layer, active, x, i, n, votes, together);
-                    for r in 0..active {
-                        let row = &rows[first + r];
-                        let votes = votes.add(r * together * len);
-                        let carried = if carries { carried.add((first + r) * len) } else { ptr::null_mut() };
-                        inputs_backward::<V>(layer, trace, row.first_slice + t, i, n, votes, carried);
-                    }
+                    let parts: [Part; TILE] = array::from_fn(|r| Part {
+                        i,
+                        n,
+                        slice: rows.get(first + r).map_or(0, |row| row.first_slice + t),
+                        votes: votes.add(r * together * len),
+                        carried: if carries { carried.wrapping_add((first + r) * len) } else { ptr::null_mut() },
+                    });
+                    walk_back::<V>(layer, trace, &parts[..active]);
                 }
                 i += n;
             }
@@ -252,48 +254,62 @@ unsafe fn side_by_side<V: Vector>(task: &mut Task<'_>) {
     }
 }
 
-/// # Safety
-/// `votes` holds those of `n` capsules from `i` on; `carried` points to `len` floats or is null.
-#[inline(always)]
-unsafe fn inputs_backward<V: Vector>(
-    layer: &Layer,
-    trace: &Trace,
-    slice: usize,
+/// Up to [`MAX_INPUTS`] input capsules of one slice of one iteration.
+struct Part {
+    /// The first capsule, and how many there are.
     i: usize,
     n: usize,
+    /// In the traces.
+    slice: usize,
+    /// Of these capsules, one after the other.
     votes: *const f32,
+    /// Where gradients of the poses they agreed with are summed; null if nobody wants them.
     carried: *mut f32,
-) {
+}
+
+impl Part {
+    #[inline(always)]
+    fn lanes<const N: usize>(&self, layer: &Layer, trace: &Trace, of: *mut f32) -> [*mut f32; N] {
+        array::from_fn(|q| of.wrapping_add(trace.lanes_at(layer, self.i + q, self.slice, 0)))
+    }
+}
+
+/// Couplings again, their gradients, and what goes back to the poses they agreed with; step by step as in the forward
+/// pass, for the same reason.
+///
+/// # Safety
+/// The parts hold their votes, and their memory does not overlap.
+#[inline(always)]
+unsafe fn walk_back<V: Vector>(layer: &Layer, trace: &Trace, parts: &[Part]) {
     // SAFETY: the caller's promise.
     unsafe {
-        match n {
-            1 => some_backward::<V, 1>(layer, trace, slice, i, votes, carried),
-            2 => some_backward::<V, 2>(layer, trace, slice, i, votes, carried),
-            3 => some_backward::<V, 3>(layer, trace, slice, i, votes, carried),
-            _ => some_backward::<V, 4>(layer, trace, slice, i, votes, carried),
+        for part in parts {
+            by_count!(part.n, V, agree_both, layer, trace, part);
+        }
+        for part in parts {
+            by_count!(part.n, V, couple, layer, trace, part);
+        }
+        for part in parts {
+            by_count!(part.n, V, uncouple, layer, trace, part);
+        }
+        for part in parts {
+            by_count!(part.n, V, carry, layer, trace, part);
         }
     }
 }
 
-/// Couplings again, their gradients, and what goes back to the poses they agreed with, for `N` capsules.
+/// Agreements of votes with the poses of the slice before, and with the gradients of the sums.
 ///
 /// # Safety
-/// As [`inputs_backward`].
+/// As [`walk_back`], with `N` capsules.
 #[inline(always)]
-unsafe fn some_backward<V: Vector, const N: usize>(
-    layer: &Layer,
-    trace: &Trace,
-    slice: usize,
-    i: usize,
-    votes: *const f32,
-    carried: *mut f32,
-) {
+unsafe fn agree_both<V: Vector, const N: usize>(layer: &Layer, trace: &Trace, part: &Part) {
+    let poses = trace.poses_at(layer, part.slice, 0);
+    let (couplings, d_logits) =
+        (part.lanes::<N>(layer, trace, trace.couplings), part.lanes::<N>(layer, trace, trace.d_logits));
     // SAFETY: the caller's promise.
     unsafe {
-        let poses = trace.poses_at(layer, slice, 0);
         let (v, d_s) = (trace.agreed.add(poses), trace.d_sums.add(poses));
-        let couplings: [*mut f32; N] = array::from_fn(|q| trace.couplings.add(trace.lanes_at(layer, i + q, slice, 0)));
-        let d_logits: [*mut f32; N] = array::from_fn(|q| trace.d_logits.add(trace.lanes_at(layer, i + q, slice, 0)));
         for jv in 0..layer.n_vectors::<V>() {
             let (lane, at) = (jv * V::LANES, layer.at::<V>(jv));
             let mut r = [V::load(layer.start.add(lane)); N];
@@ -302,7 +318,7 @@ unsafe fn some_backward<V: Vector, const N: usize>(
                 let v = V::load(v.add(at + o * BLOCK));
                 let d_s = V::load(d_s.add(at + o * BLOCK));
                 for q in 0..N {
-                    let vote = V::load(votes.add(q * layer.len + at + o * BLOCK));
+                    let vote = V::load(part.votes.add(q * layer.len + at + o * BLOCK));
                     r[q] = vote.mul_add(v, r[q]);
                     d_c[q] = vote.mul_add(d_s, d_c[q]);
                 }
@@ -312,11 +328,36 @@ unsafe fn some_backward<V: Vector, const N: usize>(
                 d_c[q].store(d_logits[q].add(lane));
             }
         }
-        softmax::<V, N>(layer, couplings);
-        softmax_backward::<V, N>(layer, couplings, d_logits, [ptr::null(); N]);
-        if !carried.is_null() {
-            add_weighted::<V, N>(layer, votes, d_logits, carried);
-        }
+    }
+}
+
+/// # Safety
+/// As [`walk_back`], with `N` capsules.
+#[inline(always)]
+unsafe fn couple<V: Vector, const N: usize>(layer: &Layer, trace: &Trace, part: &Part) {
+    let couplings = part.lanes::<N>(layer, trace, trace.couplings);
+    // SAFETY: the caller's promise.
+    unsafe { softmax::<V, N>(layer, couplings, couplings) };
+}
+
+/// # Safety
+/// As [`walk_back`], with `N` capsules.
+#[inline(always)]
+unsafe fn uncouple<V: Vector, const N: usize>(layer: &Layer, trace: &Trace, part: &Part) {
+    let (couplings, d_logits) =
+        (part.lanes::<N>(layer, trace, trace.couplings), part.lanes::<N>(layer, trace, trace.d_logits));
+    // SAFETY: the caller's promise.
+    unsafe { softmax_backward::<V, N>(layer, couplings, d_logits, [ptr::null(); N]) };
+}
+
+/// # Safety
+/// As [`walk_back`], with `N` capsules.
+#[inline(always)]
+unsafe fn carry<V: Vector, const N: usize>(layer: &Layer, trace: &Trace, part: &Part) {
+    if !part.carried.is_null() {
+        let d_logits = part.lanes::<N>(layer, trace, trace.d_logits);
+        // SAFETY: the caller's promise.
+        unsafe { add_weighted::<V, N>(layer, part.votes, d_logits, part.carried) };
     }
 }
 
@@ -362,7 +403,7 @@ unsafe fn alone<V: Vector>(task: &mut Task<'_>, index: usize) {
     let row = task.rows[index];
     let Task { layer, trace, paths, scratch, .. } = task;
     let (len, n) = (layer.len, layer.n_iterations);
-    scratch.resize((2 * n + 4 + TILE * layer.n_in) * len + (2 * MAX_INPUTS + layer.n_in) * layer.n_lanes);
+    scratch.resize((2 * n + 4 + TILE * layer.n_in) * len + (TILE * COUPLINGS + layer.n_in) * layer.n_lanes);
     // SAFETY: the parts of the scratch do not overlap, and have room for what is said of them.
     unsafe {
         let poses = scratch.as_mut_ptr();
@@ -371,7 +412,7 @@ unsafe fn alone<V: Vector>(task: &mut Task<'_>, index: usize) {
         let d_v = carried.add(len);
         let votes = d_v.add(2 * len);
         let couplings = votes.add(TILE * layer.n_in * len);
-        let logits = couplings.add(2 * MAX_INPUTS * layer.n_lanes);
+        let logits = couplings.add(TILE * COUPLINGS * layer.n_lanes);
         ptr::write_bytes(carried, 0, len);
         let mut end = row.n_slices;
         while end > 0 {
@@ -379,7 +420,8 @@ unsafe fn alone<V: Vector>(task: &mut Task<'_>, index: usize) {
             predict_consecutive::<V>(layer, row.inputs.add(begin * layer.stride), end - begin, votes);
             for t in (begin..end).rev() {
                 let votes = votes.add((t - begin) * layer.n_in * len).cast_const();
-                let slice = Slice { votes, poses, sums, couplings, logits, index: row.first_slice + t, d_v };
+                let memory = forward::Slice { votes, poses, sums, couplings, logits };
+                let slice = Slice { memory, index: row.first_slice + t, d_v };
                 row.read_start(layer, t, poses);
                 slice.route_again::<V>(layer, trace);
                 row.read_gradient(layer, t, carried, d_v);
@@ -396,14 +438,8 @@ unsafe fn alone<V: Vector>(task: &mut Task<'_>, index: usize) {
 
 /// The memory of one slice with several iterations.
 struct Slice {
-    votes: *const f32,
-    /// Before the first iteration and after each.
-    poses: *mut f32,
-    /// Of each iteration.
-    sums: *mut f32,
-    couplings: *mut f32,
-    /// Agreements on the way forward, their gradients on the way back.
-    logits: *mut f32,
+    /// Poses before the first iteration and after each, and the sums of each.
+    memory: forward::Slice,
     /// Gradient of the poses, twice: what came, and what goes.
     d_v: *mut f32,
     /// In the traces.
@@ -420,25 +456,19 @@ impl Slice {
         let first = layer.n_iterations - trace.n_terms;
         // SAFETY: the caller's promise.
         unsafe {
-            for i in 0..layer.n_in {
-                ptr::copy_nonoverlapping(layer.start, self.logits.add(i * layer.n_lanes), layer.n_lanes);
-            }
+            self.memory.start(layer);
             for n in 0..layer.n_iterations {
-                let (v, s) = (self.poses.add(n * layer.len), self.sums.add(n * layer.len));
-                ptr::write_bytes(s, 0, layer.len);
-                for i in (0..layer.n_in).step_by(MAX_INPUTS) {
-                    let n_some = MAX_INPUTS.min(layer.n_in - i);
-                    let (votes, logits) = (self.votes.add(i * layer.len), self.logits.add(i * layer.n_lanes));
-                    route_capsules::<V>(layer, &Part { votes, v, s, couplings: self.couplings, logits }, n_some);
-                    for q in 0..if n < first { 0 } else { n_some } {
-                        let to = trace.couplings.add(trace.lanes_at(layer, i + q, self.index, n - first));
-                        ptr::copy_nonoverlapping(self.couplings.add(q * layer.n_lanes), to, layer.n_lanes);
+                let (v, s) = (self.memory.poses.add(n * layer.len), self.memory.sums.add(n * layer.len));
+                self.memory.iterate::<V>(layer, v, s, |part| {
+                    for q in 0..if n < first { 0 } else { part.n } {
+                        let to = trace.couplings.add(trace.lanes_at(layer, part.i + q, self.index, n - first));
+                        ptr::copy_nonoverlapping(part.coupling(layer, q), to, layer.n_lanes);
                     }
-                }
+                });
                 squash::<V>(layer, s, v.add(layer.len));
             }
             let agreed = trace.agreed.add(trace.poses_at(layer, self.index, 0));
-            ptr::copy_nonoverlapping(self.poses.add(first * layer.len), agreed, trace.n_terms * layer.len);
+            ptr::copy_nonoverlapping(self.memory.poses.add(first * layer.len), agreed, trace.n_terms * layer.len);
         }
     }
 
@@ -454,16 +484,11 @@ impl Slice {
             let (mut d_v, mut d_next) = (self.d_v, self.d_v.add(layer.len));
             for n in (0..trace.n_terms).rev() {
                 let d_s = trace.d_sums.add(trace.poses_at(layer, self.index, n));
-                squash_backward::<V>(layer, self.sums.add((first + n) * layer.len), d_v, d_s);
+                squash_backward::<V>(layer, self.memory.sums.add((first + n) * layer.len), d_v, d_s);
                 ptr::write_bytes(d_next, 0, layer.len);
                 for i in (0..layer.n_in).step_by(MAX_INPUTS) {
-                    let votes = self.votes.add(i * layer.len);
-                    match MAX_INPUTS.min(layer.n_in - i) {
-                        1 => iteration_backward::<V, 1>(layer, trace, self.index, n, i, votes, d_next),
-                        2 => iteration_backward::<V, 2>(layer, trace, self.index, n, i, votes, d_next),
-                        3 => iteration_backward::<V, 3>(layer, trace, self.index, n, i, votes, d_next),
-                        _ => iteration_backward::<V, 4>(layer, trace, self.index, n, i, votes, d_next),
-                    }
+                    let (count, votes) = (MAX_INPUTS.min(layer.n_in - i), self.memory.votes.add(i * layer.len));
+                    by_count!(count, V, iteration_backward, layer, trace, self.index, n, i, votes, d_next);
                 }
                 (d_v, d_next) = (d_next, d_v);
             }

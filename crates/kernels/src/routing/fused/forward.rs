@@ -110,14 +110,22 @@ impl Row {
         }
     }
 
+    /// Writes what `part` decided, if anybody looks.
+    ///
     /// # Safety
-    /// `t` is one of the row's slices, `i` an input capsule; `couplings` and `agreements` point to `n_out` floats.
-    unsafe fn write_tap(&self, layer: &Layer, t: usize, i: usize, couplings: *const f32, agreements: *const f32) {
-        let at = (t * layer.n_in + i) * layer.n_out;
-        // SAFETY: the caller's promise; a tap that is there has the right length.
-        unsafe {
-            ptr::copy_nonoverlapping(couplings, self.couplings.add(at), layer.n_out);
-            ptr::copy_nonoverlapping(agreements, self.agreements.add(at), layer.n_out);
+    /// `t` is one of the row's slices, and `part` was routed.
+    #[inline(always)]
+    unsafe fn write_tap(&self, layer: &Layer, t: usize, part: &Part) {
+        if self.couplings.is_null() {
+            return;
+        }
+        for q in 0..part.n {
+            let at = (t * layer.n_in + part.i + q) * layer.n_out;
+            // SAFETY: the caller's promise; a tap that is there has the right length.
+            unsafe {
+                ptr::copy_nonoverlapping(part.coupling(layer, q), self.couplings.add(at), layer.n_out);
+                ptr::copy_nonoverlapping(part.agreement(layer, q), self.agreements.add(at), layer.n_out);
+            }
         }
     }
 }
@@ -144,7 +152,7 @@ pub(super) fn run<V: Vector>(task: &mut Task<'_>) {
 #[inline(always)]
 unsafe fn side_by_side<V: Vector>(layer: &Layer, rows: &[Row], scratch: &mut Buffer<f32>) {
     let (len, together) = (layer.len, layer.n_together());
-    scratch.resize((2 * rows.len() + TILE * together) * len + 2 * MAX_INPUTS * layer.n_lanes);
+    scratch.resize((2 * rows.len() + TILE * together) * len + TILE * COUPLINGS * layer.n_lanes);
     // SAFETY: the parts of the scratch do not overlap, and have room for what is said of them.
     unsafe {
         let v = scratch.as_mut_ptr();
@@ -162,11 +170,18 @@ unsafe fn side_by_side<V: Vector>(layer: &Layer, rows: &[Row], scratch: &mut Buf
                     let active = rows[first..].iter().take(TILE).take_while(|row| row.n_slices > t).count();
                     let x = |r: usize| rows[first + r].inputs.add(t * layer.stride);
                     predict_tile::<V>(layer, active, x, i, n, votes, together);
+                    let parts: [Part; TILE] = array::from_fn(|r| Part {
+                        i,
+                        n,
+                        votes: votes.add(r * together * len),
+                        v: v.wrapping_add((first + r) * len),
+                        s: s.wrapping_add((first + r) * len),
+                        couplings: couplings.add(r * COUPLINGS * layer.n_lanes),
+                        logits: ptr::null_mut(),
+                    });
+                    route::<V>(layer, &parts[..active]);
                     for r in 0..active {
-                        let (v, s) = (v.add((first + r) * len), s.add((first + r) * len));
-                        let part =
-                            Part { votes: votes.add(r * together * len), v, s, couplings, logits: ptr::null_mut() };
-                        route_inputs::<V>(layer, &part, &rows[first + r], t, i, n);
+                        rows[first + r].write_tap(layer, t, &parts[r]);
                     }
                 }
                 i += n;
@@ -219,22 +234,29 @@ pub(super) unsafe fn predict_tile<V: Vector>(
 #[inline(always)]
 unsafe fn alone<V: Vector>(layer: &Layer, row: &Row, scratch: &mut Buffer<f32>) {
     let len = layer.len;
-    scratch.resize((2 + TILE * layer.n_in) * len + (2 * MAX_INPUTS + layer.n_in) * layer.n_lanes);
+    scratch.resize((2 + TILE * layer.n_in) * len + (TILE * COUPLINGS + layer.n_in) * layer.n_lanes);
     // SAFETY: the parts of the scratch do not overlap, and have room for what is said of them.
     unsafe {
         let v = scratch.as_mut_ptr();
         let s = v.add(len);
         let votes = s.add(len);
         let couplings = votes.add(TILE * layer.n_in * len);
-        let logits = couplings.add(2 * MAX_INPUTS * layer.n_lanes);
+        let logits = couplings.add(TILE * COUPLINGS * layer.n_lanes);
         row.read_state(layer, v);
         let mut t = 0;
         while t < row.n_slices {
             let n = TILE.min(row.n_slices - t);
             predict_consecutive::<V>(layer, row.inputs.add(t * layer.stride), n, votes);
             for q in 0..n {
-                let part = Part { votes: votes.add(q * layer.n_in * len), v, s, couplings, logits };
-                route_slice::<V>(layer, &part, row, t + q);
+                let votes = votes.add(q * layer.n_in * len).cast_const();
+                let slice = Slice { votes, poses: v, sums: s, couplings, logits };
+                slice.start(layer);
+                for n in 0..layer.n_iterations {
+                    if n > 0 {
+                        squash::<V>(layer, s, v);
+                    }
+                    slice.iterate::<V>(layer, v, s, |part| row.write_tap(layer, t + q, part));
+                }
                 row.finish::<V>(layer, t + q, s, v);
                 if !layer.is_sequential {
                     ptr::write_bytes(v, 0, len);
@@ -255,96 +277,140 @@ pub(super) unsafe fn predict_consecutive<V: Vector>(layer: &Layer, inputs: *cons
     unsafe { predict_tile::<V>(layer, n, |q| inputs.add(q * layer.stride), 0, layer.n_in, votes, layer.n_in) };
 }
 
-/// What routing one slice reads and writes.
-pub(super) struct Part {
-    /// Of some input capsules, one after the other.
+/// What routing one slice of several iterations reads and writes.
+pub(super) struct Slice {
+    /// Of all input capsules.
     pub(super) votes: *const f32,
-    /// The poses that votes are compared with, then the sums.
-    pub(super) v: *mut f32,
-    pub(super) s: *mut f32,
-    /// Couplings, then agreements, of [`MAX_INPUTS`] capsules each.
+    pub(super) poses: *mut f32,
+    pub(super) sums: *mut f32,
+    /// Room for [`TILE`] parts' couplings.
     pub(super) couplings: *mut f32,
-    /// Agreements of these capsules kept from iteration to iteration; null if there is one iteration.
+    /// Agreements of all capsules, kept from iteration to iteration.
     pub(super) logits: *mut f32,
 }
 
-/// All iterations of one slice; leaves the sums in `s` and not yet squashed.
-///
-/// # Safety
-/// `part` holds the votes of all input capsules.
-#[inline(always)]
-unsafe fn route_slice<V: Vector>(layer: &Layer, part: &Part, row: &Row, t: usize) {
-    // SAFETY: the caller's promise.
-    unsafe {
+impl Slice {
+    /// Agreements before the first iteration.
+    ///
+    /// # Safety
+    /// The pointers have room for what is said of them.
+    pub(super) unsafe fn start(&self, layer: &Layer) {
         for i in 0..layer.n_in {
-            ptr::copy_nonoverlapping(layer.start, part.logits.add(i * layer.n_lanes), layer.n_lanes);
+            // SAFETY: the caller's promise.
+            unsafe { ptr::copy_nonoverlapping(layer.start, self.logits.add(i * layer.n_lanes), layer.n_lanes) };
         }
-        for n in 0..layer.n_iterations {
-            if n > 0 {
-                squash::<V>(layer, part.s, part.v);
-            }
-            ptr::write_bytes(part.s, 0, layer.len);
-            let mut i = 0;
-            while i < layer.n_in {
-                let n = MAX_INPUTS.min(layer.n_in - i);
-                let (votes, logits) = (part.votes.add(i * layer.len), part.logits.add(i * layer.n_lanes));
-                route_inputs::<V>(layer, &Part { votes, logits, ..*part }, row, t, i, n);
-                i += n;
+    }
+
+    /// One iteration from the poses `v` to the sums `s`; shows each part to `look` once it is routed.
+    ///
+    /// # Safety
+    /// As [`Slice::start`]; `v` and `s` point to `len` floats.
+    #[inline(always)]
+    pub(super) unsafe fn iterate<V: Vector>(&self, layer: &Layer, v: *mut f32, s: *mut f32, look: impl Fn(&Part)) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            ptr::write_bytes(s, 0, layer.len);
+            for first in (0..layer.n_in).step_by(TILE * MAX_INPUTS) {
+                let n_parts = TILE.min((layer.n_in - first).div_ceil(MAX_INPUTS));
+                let parts: [Part; TILE] = array::from_fn(|q| {
+                    let i = first + q * MAX_INPUTS;
+                    Part {
+                        i,
+                        n: MAX_INPUTS.min(layer.n_in.saturating_sub(i)),
+                        votes: self.votes.wrapping_add(i * layer.len),
+                        v,
+                        s,
+                        couplings: self.couplings.add(q * COUPLINGS * layer.n_lanes),
+                        logits: self.logits.wrapping_add(i * layer.n_lanes),
+                    }
+                });
+                route::<V>(layer, &parts[..n_parts]);
+                parts[..n_parts].iter().for_each(&look);
             }
         }
     }
 }
 
-/// Agreement, softmax and weighted sum of up to [`MAX_INPUTS`] capsules from `i` on.
+/// Vectors of lanes that a part needs: couplings, then agreements, of each of its capsules.
+pub(super) const COUPLINGS: usize = 2 * MAX_INPUTS;
+
+/// Up to [`MAX_INPUTS`] input capsules of one slice.
+pub(super) struct Part {
+    /// The first capsule, and how many there are.
+    pub(super) i: usize,
+    pub(super) n: usize,
+    /// Of these capsules, one after the other.
+    votes: *const f32,
+    /// The poses that votes are compared with, then the sums.
+    v: *const f32,
+    s: *mut f32,
+    /// Room for [`COUPLINGS`] vectors.
+    couplings: *mut f32,
+    /// Agreements of these capsules kept from iteration to iteration; null if there is one iteration.
+    logits: *mut f32,
+}
+
+impl Part {
+    #[inline(always)]
+    pub(super) fn coupling(&self, layer: &Layer, q: usize) -> *mut f32 {
+        self.couplings.wrapping_add(q * layer.n_lanes)
+    }
+
+    #[inline(always)]
+    fn agreement(&self, layer: &Layer, q: usize) -> *mut f32 {
+        self.couplings.wrapping_add((MAX_INPUTS + q) * layer.n_lanes)
+    }
+}
+
+/// Calls `$function::<V, N>` with the part's number of capsules as `N`.
+macro_rules! by_count {
+    ($n:expr, $vector:ty, $function:ident, $($argument:expr),*) => {
+        match $n {
+            1 => $function::<$vector, 1>($($argument),*),
+            2 => $function::<$vector, 2>($($argument),*),
+            3 => $function::<$vector, 3>($($argument),*),
+            _ => $function::<$vector, 4>($($argument),*),
+        }
+    };
+}
+pub(super) use by_count;
+
+/// Agreement, softmax and weighted sum of each part.
+///
+/// Each step is done for all parts before the next: a softmax is a long chain of dependent instructions, and the
+/// processor works on as many chains as it finds.
 ///
 /// # Safety
-/// `part` holds the votes of these capsules.
+/// The parts hold their votes, and their memory does not overlap but for `v` and `s`.
 #[inline(always)]
-unsafe fn route_inputs<V: Vector>(layer: &Layer, part: &Part, row: &Row, t: usize, i: usize, n: usize) {
+unsafe fn route<V: Vector>(layer: &Layer, parts: &[Part]) {
     // SAFETY: the caller's promise.
     unsafe {
-        route_capsules::<V>(layer, part, n);
-        if !row.couplings.is_null() {
-            for q in 0..n {
-                let couplings = part.couplings.add(q * layer.n_lanes);
-                row.write_tap(layer, t, i + q, couplings, part.couplings.add((MAX_INPUTS + q) * layer.n_lanes));
-            }
+        for part in parts {
+            by_count!(part.n, V, agree, layer, part);
         }
-    }
-}
-
-/// As [`route_inputs`], for any number of capsules up to [`MAX_INPUTS`].
-///
-/// # Safety
-/// `part` holds the votes of `n` capsules.
-#[inline(always)]
-pub(super) unsafe fn route_capsules<V: Vector>(layer: &Layer, part: &Part, n: usize) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        match n {
-            1 => route_some::<V, 1>(layer, part),
-            2 => route_some::<V, 2>(layer, part),
-            3 => route_some::<V, 3>(layer, part),
-            _ => route_some::<V, 4>(layer, part),
+        for part in parts {
+            by_count!(part.n, V, couple, layer, part);
+        }
+        for part in parts {
+            by_count!(part.n, V, gather, layer, part);
         }
     }
 }
 
 /// # Safety
-/// `part` holds the votes of `N` capsules.
+/// As [`route`], with `N` capsules.
 #[inline(always)]
-unsafe fn route_some<V: Vector, const N: usize>(layer: &Layer, part: &Part) {
+unsafe fn agree<V: Vector, const N: usize>(layer: &Layer, part: &Part) {
     // SAFETY: the caller's promise.
     unsafe {
-        let couplings: [*mut f32; N] = array::from_fn(|q| part.couplings.add(q * layer.n_lanes));
         for jv in 0..layer.n_vectors::<V>() {
-            let lane = jv * V::LANES;
+            let (lane, at) = (jv * V::LANES, layer.at::<V>(jv));
             let start = |q: usize| match part.logits.is_null() {
                 true => V::load(layer.start.add(lane)),
                 false => V::load(part.logits.add(q * layer.n_lanes + lane)),
             };
             let mut r: [V; N] = array::from_fn(start);
-            let at = layer.at::<V>(jv);
             for o in 0..layer.depth_out {
                 let v = V::load(part.v.add(at + o * BLOCK));
                 for q in 0..N {
@@ -352,16 +418,32 @@ unsafe fn route_some<V: Vector, const N: usize>(layer: &Layer, part: &Part) {
                 }
             }
             for q in 0..N {
-                r[q].store(couplings[q].add(lane));
-                r[q].store(part.couplings.add((MAX_INPUTS + q) * layer.n_lanes + lane));
+                r[q].store(part.agreement(layer, q).add(lane));
                 if !part.logits.is_null() {
                     r[q].store(part.logits.add(q * layer.n_lanes + lane));
                 }
             }
         }
-        softmax::<V, N>(layer, couplings);
-        add_weighted::<V, N>(layer, part.votes, couplings, part.s);
     }
+}
+
+/// # Safety
+/// As [`route`], with `N` capsules.
+#[inline(always)]
+unsafe fn couple<V: Vector, const N: usize>(layer: &Layer, part: &Part) {
+    let agreements: [*mut f32; N] = array::from_fn(|q| part.agreement(layer, q));
+    let couplings: [*mut f32; N] = array::from_fn(|q| part.coupling(layer, q));
+    // SAFETY: the caller's promise.
+    unsafe { softmax::<V, N>(layer, agreements, couplings) };
+}
+
+/// # Safety
+/// As [`route`], with `N` capsules.
+#[inline(always)]
+unsafe fn gather<V: Vector, const N: usize>(layer: &Layer, part: &Part) {
+    let couplings: [*mut f32; N] = array::from_fn(|q| part.coupling(layer, q));
+    // SAFETY: the caller's promise.
+    unsafe { add_weighted::<V, N>(layer, part.votes, couplings, part.s) };
 }
 
 /// `sum += Σ_q weights_q · votes_q` on packed poses.
