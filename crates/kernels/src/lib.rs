@@ -7,10 +7,15 @@
 //! No operation allocates on its hot path, and none depends on the number of threads or on an utterance's batch
 //! mates: the same utterance gives the same bits.
 
+mod buffer;
 mod element;
+#[cfg(test)]
+mod random;
+pub mod routing;
 mod simd;
 mod table;
 
+pub use buffer::Buffer;
 pub use element::Element;
 pub use table::Kernels;
 
