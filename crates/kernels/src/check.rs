@@ -1,28 +1,6 @@
-//! What tests of gradients share: seeded random values, and central differences to hold a gradient against.
+//! What tests of gradients share: a loss and a gradient in, how far the gradient is from central differences out.
 
 use crate::Element;
-
-/// A small generator of reproducible values.
-#[derive(Clone, Debug)]
-pub struct Random(u64);
-
-impl Random {
-    /// Starts from `seed`.
-    pub fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(2).wrapping_add(1))
-    }
-
-    /// A number from -1 to 1.
-    pub fn value(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 32) as f64 / f64::from(1u32 << 31) - 1.0
-    }
-
-    /// `n` numbers from -1 to 1.
-    pub fn values<E: Element>(&mut self, n: usize) -> Vec<E> {
-        (0..n).map(|_| E::from_f64(self.value())).collect()
-    }
-}
 
 /// The largest distance between `gradient` and the central differences of `loss` at `x`, relative to the largest
 /// gradient.

@@ -13,24 +13,24 @@ use crate::conv::tile::Segment;
 use crate::product::{View, product};
 use crate::simd::Vector;
 use crate::sum::accumulate;
-use crate::{BLOCK, Element};
+use crate::{BLOCK, Buffer, Element};
 
 /// The weights of a dense layer, packed once a step or once at load.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct DenseWeights<E> {
     n_in: usize,
     n_out: usize,
     /// `[panel][input][lane]`.
-    panels: Vec<E>,
+    panels: Buffer<E>,
     /// `[lane]`.
-    bias: Vec<E>,
+    bias: Buffer<E>,
 }
 
 impl<E: Element> DenseWeights<E> {
     /// Room for the weights; nothing is packed yet.
     pub fn new(n_in: usize, n_out: usize) -> Self {
         let n_lanes = n_out.next_multiple_of(BLOCK);
-        Self { n_in, n_out, panels: vec![E::ZERO; n_in * n_lanes], bias: vec![E::ZERO; n_lanes] }
+        Self { n_in, n_out, panels: Buffer::zeros(n_in * n_lanes), bias: Buffer::zeros(n_lanes) }
     }
 
     /// Packs `kernel` (`[n_in][n_out]`) and `bias`.

@@ -9,6 +9,7 @@
 
 mod adam;
 pub mod batch_norm;
+mod buffer;
 pub mod check;
 pub mod conv;
 mod ctc;
@@ -17,6 +18,9 @@ mod dropout;
 mod element;
 mod layer_norm;
 mod product;
+#[cfg(test)]
+mod random;
+pub mod routing;
 mod rows;
 mod simd;
 mod softmax;
@@ -25,6 +29,7 @@ mod sum;
 mod table;
 
 pub use adam::{Adam, adam};
+pub use buffer::Buffer;
 pub use conv::{Branch, Conv, ConvWeights};
 pub use ctc::{CtcLoss, CtcScratch, ctc, n_frames_needed};
 pub use dense::{DenseWeights, dense_bias_gradient, dense_input_gradient, dense_kernel_gradient};

@@ -59,14 +59,14 @@ pub fn product<E: Element>(shape: [usize; 3], a: View<'_, E>, b: View<'_, E>, ad
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::Random;
+    use crate::random::Random;
 
     #[test]
     fn strided_and_transposed_views_give_the_sums_of_the_definition() {
         let (m, n, k) = (7, 5, 11);
-        let mut random = Random::new(1);
-        let (a, b) = (random.values::<f64>(2 * m * k), random.values::<f64>(n * k));
-        let start = random.values::<f64>(m * n);
+        let mut random = Random(1);
+        let (a, b) = (random.numbers::<f64>(2 * m * k, 1.0), random.numbers::<f64>(n * k, 1.0));
+        let start = random.numbers::<f64>(m * n, 1.0);
         for adds in [false, true] {
             let mut out = start.clone();
             let view = View { data: &a, row: 2 * k, col: 1 };

@@ -44,6 +44,8 @@ pub(crate) trait Vector: Copy {
     fn any_gt(self, other: Self) -> bool;
     /// The sum of the lanes.
     fn sum(self) -> f32;
+    /// The sums of the lanes of four vectors.
+    fn sum4(vectors: [Self; 4]) -> [f32; 4];
     /// The largest lane.
     fn largest(self) -> f32;
 
@@ -78,7 +80,8 @@ macro_rules! vector {
     ($name:ident, $inner:ty, $lanes:literal,
      splat: $splat:expr, load: $load:expr, store: $store:expr, add: $add:expr, sub: $sub:expr, mul: $mul:expr,
      div: $div:expr, mul_add: $fma:expr, max: $max:expr, sqrt: $sqrt:expr, round: $round:expr, scale: $scale:expr,
-     any_gt: $any_gt:expr, sum: $sum:expr, largest: $largest:expr) => {
+     any_gt: $any_gt:expr, sum: $sum:expr, sum4: $sum4:expr,
+     largest: $largest:expr) => {
         #[derive(Clone, Copy)]
         pub(crate) struct $name($inner);
 
@@ -145,6 +148,10 @@ macro_rules! vector {
                 unsafe { $sum(self.0) }
             }
             #[inline(always)]
+            fn sum4([a, b, c, d]: [Self; 4]) -> [f32; 4] {
+                unsafe { $sum4([a.0, b.0, c.0, d.0]) }
+            }
+            #[inline(always)]
             fn largest(self) -> f32 {
                 unsafe { $largest(self.0) }
             }
@@ -158,13 +165,15 @@ pub(crate) mod x86 {
 
     use std::arch::x86_64::{
         __m256, __m512, _CMP_GT_OQ, _MM_FROUND_NO_EXC, _MM_FROUND_TO_NEAREST_INT, _mm_add_ps, _mm_add_ss,
-        _mm_cvtss_f32, _mm_max_ps, _mm_max_ss, _mm_movehl_ps, _mm_shuffle_ps, _mm256_add_epi32, _mm256_add_ps,
-        _mm256_castps_si256, _mm256_castps256_ps128, _mm256_castsi256_ps, _mm256_cmp_ps, _mm256_cvtps_epi32,
-        _mm256_div_ps, _mm256_extractf128_ps, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_max_ps, _mm256_movemask_ps,
-        _mm256_mul_ps, _mm256_round_ps, _mm256_set1_ps, _mm256_slli_epi32, _mm256_sqrt_ps, _mm256_storeu_ps,
-        _mm256_sub_ps, _mm512_add_ps, _mm512_cmp_ps_mask, _mm512_div_ps, _mm512_fmadd_ps, _mm512_loadu_ps,
-        _mm512_max_ps, _mm512_mul_ps, _mm512_reduce_add_ps, _mm512_reduce_max_ps, _mm512_roundscale_ps,
-        _mm512_scalef_ps, _mm512_set1_ps, _mm512_sqrt_ps, _mm512_storeu_ps, _mm512_sub_ps,
+        _mm_cvtss_f32, _mm_max_ps, _mm_max_ss, _mm_movehl_ps, _mm_shuffle_ps, _mm_storeu_ps, _mm256_add_epi32,
+        _mm256_add_ps, _mm256_castps_si256, _mm256_castps256_ps128, _mm256_castsi256_ps, _mm256_cmp_ps,
+        _mm256_cvtps_epi32, _mm256_div_ps, _mm256_extractf128_ps, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_max_ps,
+        _mm256_movemask_ps, _mm256_mul_ps, _mm256_round_ps, _mm256_set1_ps, _mm256_shuffle_ps, _mm256_slli_epi32,
+        _mm256_sqrt_ps, _mm256_storeu_ps, _mm256_sub_ps, _mm256_unpackhi_ps, _mm256_unpacklo_ps, _mm512_add_ps,
+        _mm512_castps512_ps256, _mm512_cmp_ps_mask, _mm512_div_ps, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_max_ps,
+        _mm512_mul_ps, _mm512_reduce_add_ps, _mm512_reduce_max_ps, _mm512_roundscale_ps, _mm512_scalef_ps,
+        _mm512_set1_ps, _mm512_shuffle_f32x4, _mm512_shuffle_ps, _mm512_sqrt_ps, _mm512_storeu_ps, _mm512_sub_ps,
+        _mm512_unpackhi_ps, _mm512_unpacklo_ps,
     };
 
     use super::Vector;
@@ -175,14 +184,15 @@ pub(crate) mod x86 {
         splat: _mm256_set1_ps, load: _mm256_loadu_ps, store: _mm256_storeu_ps, add: _mm256_add_ps,
         sub: _mm256_sub_ps, mul: _mm256_mul_ps, div: _mm256_div_ps, mul_add: _mm256_fmadd_ps, max: _mm256_max_ps,
         sqrt: _mm256_sqrt_ps, round: |x| _mm256_round_ps::<NEAREST>(x), scale: scale_256,
-        any_gt: |a, b| _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(a, b)) != 0, sum: sum_256, largest: max_256);
+        any_gt: |a, b| _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(a, b)) != 0, sum: sum_256,
+        sum4: sum4_256, largest: max_256);
 
     vector!(F32x16, __m512, 16,
         splat: _mm512_set1_ps, load: _mm512_loadu_ps, store: _mm512_storeu_ps, add: _mm512_add_ps,
         sub: _mm512_sub_ps, mul: _mm512_mul_ps, div: _mm512_div_ps, mul_add: _mm512_fmadd_ps, max: _mm512_max_ps,
         sqrt: _mm512_sqrt_ps, round: |x| _mm512_roundscale_ps::<{ _MM_FROUND_TO_NEAREST_INT }>(x),
         scale: _mm512_scalef_ps, any_gt: |a, b| _mm512_cmp_ps_mask::<_CMP_GT_OQ>(a, b) != 0,
-        sum: _mm512_reduce_add_ps, largest: _mm512_reduce_max_ps);
+        sum: _mm512_reduce_add_ps, sum4: sum4_512, largest: _mm512_reduce_max_ps);
 
     /// Adds `n` to the exponent bits of `x`.
     #[inline]
@@ -198,6 +208,38 @@ pub(crate) mod x86 {
         let four = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps::<1>(x));
         let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
         _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps::<1>(two, two)))
+    }
+
+    /// Pairs of vectors are added in interleaved order, so that four sums need little more than one.
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    fn sum4_256([a, b, c, d]: [__m256; 4]) -> [f32; 4] {
+        let ab = _mm256_add_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+        let cd = _mm256_add_ps(_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
+        let abcd =
+            _mm256_add_ps(_mm256_shuffle_ps::<0b01_00_01_00>(ab, cd), _mm256_shuffle_ps::<0b11_10_11_10>(ab, cd));
+        let four = _mm_add_ps(_mm256_castps256_ps128(abcd), _mm256_extractf128_ps::<1>(abcd));
+        let mut sums = [0.0; 4];
+        // SAFETY: the array has room for the four lanes.
+        unsafe { _mm_storeu_ps(sums.as_mut_ptr(), four) };
+        sums
+    }
+
+    /// As [`sum4_256`].
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn sum4_512([a, b, c, d]: [__m512; 4]) -> [f32; 4] {
+        let ab = _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
+        let cd = _mm512_add_ps(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
+        let abcd =
+            _mm512_add_ps(_mm512_shuffle_ps::<0b01_00_01_00>(ab, cd), _mm512_shuffle_ps::<0b11_10_11_10>(ab, cd));
+        let upper = _mm512_shuffle_f32x4::<0b11_10_11_10>(abcd, abcd);
+        let eight = _mm512_castps512_ps256(_mm512_add_ps(abcd, upper));
+        let four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps::<1>(eight));
+        let mut sums = [0.0; 4];
+        // SAFETY: the array has room for the four lanes.
+        unsafe { _mm_storeu_ps(sums.as_mut_ptr(), four) };
+        sums
     }
 
     #[inline]
@@ -224,7 +266,14 @@ pub(crate) mod arm {
     vector!(F32x4, float32x4_t, 4,
         splat: vdupq_n_f32, load: vld1q_f32, store: vst1q_f32, add: vaddq_f32, sub: vsubq_f32, mul: vmulq_f32,
         div: vdivq_f32, mul_add: |a, b, c| vfmaq_f32(c, a, b), max: vmaxq_f32, sqrt: vsqrtq_f32, round: vrndnq_f32,
-        scale: scale_128, any_gt: |a, b| vmaxvq_u32(vcgtq_f32(a, b)) != 0, sum: vaddvq_f32, largest: vmaxvq_f32);
+        scale: scale_128, any_gt: |a, b| vmaxvq_u32(vcgtq_f32(a, b)) != 0, sum: vaddvq_f32, sum4: sum4_128,
+        largest: vmaxvq_f32);
+
+    #[inline]
+    #[target_feature(enable = "neon")]
+    fn sum4_128([a, b, c, d]: [float32x4_t; 4]) -> [f32; 4] {
+        [vaddvq_f32(a), vaddvq_f32(b), vaddvq_f32(c), vaddvq_f32(d)]
+    }
 
     /// Adds `n` to the exponent bits of `x`.
     #[inline]

@@ -7,12 +7,17 @@ use crate::batch_norm::{self, Factors};
 use crate::conv::{self, Conv, ConvWeights};
 use crate::dense::{self, DenseWeights};
 use crate::dropout::{self, Dropout};
+use crate::routing::{self, GradientPaths, Packed, Routing, Utterance, UtteranceBack, Workspace};
 use crate::{Element, layer_norm, squash, sum};
 
 /// One row of the table: an implementation of every operation that has more than one.
 pub struct Kernels<E> {
     /// What the row is called: `scalar`, `avx2`, `avx512` or `neon`.
     pub name: &'static str,
+    /// See [`routing::forward`].
+    pub routing_forward: RoutingForward<E>,
+    /// See [`routing::backward`].
+    pub routing_backward: RoutingBackward<E>,
     /// [`Conv`] forward: weights, input frames, dropout, output frames, choices (or empty).
     pub conv_forward: fn(&ConvWeights<E>, &[E], Option<Dropout>, &mut [E], &mut [u8]),
     /// The gradient of a maxout spread over its branches: dropout, output gradient, choices, spread gradient.
@@ -51,10 +56,18 @@ pub struct Kernels<E> {
     pub adam: fn(Adam, &[E], &mut [E], &mut [E], &mut [E]),
 }
 
+/// See [`routing::forward`].
+pub(crate) type RoutingForward<E> = fn(&Routing, &Packed<E>, &mut [Utterance<'_, E>], &mut Workspace<E>);
+/// See [`routing::backward`].
+pub(crate) type RoutingBackward<E> =
+    fn(&Routing, &Packed<E>, GradientPaths, &mut [UtteranceBack<'_, E>], &mut Packed<E>, &mut Workspace<E>);
+
 /// The definition of every operation.
 fn scalar<E: Element>() -> Kernels<E> {
     Kernels {
         name: "scalar",
+        routing_forward: routing::scalar_forward,
+        routing_backward: routing::scalar_backward,
         conv_forward: conv::plain::forward,
         conv_spread: conv::spread::spread,
         conv_input_gradient: conv::plain::input_gradient,
@@ -82,6 +95,8 @@ macro_rules! row {
         use crate::rows::$name;
         Kernels {
             name: stringify!($name),
+            routing_forward: routing::$name::forward,
+            routing_backward: routing::$name::backward,
             conv_forward: $name::conv_forward,
             conv_spread: $name::conv_spread,
             conv_input_gradient: $name::conv_input_gradient,

@@ -1,7 +1,8 @@
 //! Moments and gradients against their definitions.
 
 use super::*;
-use crate::check::{Random, dot, gradient_error};
+use crate::check::{dot, gradient_error};
+use crate::random::Random;
 
 const EPSILON: f64 = 1e-3;
 
@@ -21,7 +22,7 @@ fn normalise(x: &[f64], gamma: &[f64], beta: &[f64], width: usize) -> (Vec<f64>,
 #[test]
 fn moments_are_mean_and_variance_whatever_the_grouping() {
     let (n_channels, width, n_frames) = (3, 12, 7);
-    let mut x: Vec<f64> = Random::new(1).values(width * n_frames);
+    let mut x: Vec<f64> = Random(1).numbers(width * n_frames, 1.0);
     // A mean far from 0 shows cancellation.
     x.iter_mut().for_each(|x| *x += 1e4);
     let mut parts = [0..2, 2..2, 2..7].map(|frames| {
@@ -45,11 +46,11 @@ fn moments_are_mean_and_variance_whatever_the_grouping() {
 #[test]
 fn gradients_equal_finite_differences() {
     let (n_channels, width, n_frames) = (3, 6, 5);
-    let mut random = Random::new(2);
-    let x: Vec<f64> = random.values(width * n_frames);
-    let (gamma, beta): (Vec<f64>, Vec<f64>) = (random.values(n_channels), random.values(n_channels));
+    let mut random = Random(2);
+    let x: Vec<f64> = random.numbers(width * n_frames, 1.0);
+    let (gamma, beta): (Vec<f64>, Vec<f64>) = (random.numbers(n_channels, 1.0), random.numbers(n_channels, 1.0));
     let (y, mean, inverse) = normalise(&x, &gamma, &beta, width);
-    let grad_y: Vec<f64> = random.values(y.len());
+    let grad_y: Vec<f64> = random.numbers(y.len(), 1.0);
     let used = Used { mean: &mean, inverse: &inverse };
     let mut sums = Sums::new(n_channels);
     sums.add_frames(f64::kernels(), used, &x, &grad_y, width, &mut [0.0; 6]);
@@ -72,8 +73,8 @@ fn gradients_equal_finite_differences() {
 #[test]
 fn every_row_gives_the_bits_of_the_definition() {
     let (n_channels, n_rows) = (37, 11);
-    let mut random = Random::new(3);
-    let mut slices = || random.values::<f32>(n_channels * n_rows);
+    let mut random = Random(3);
+    let mut slices = || random.numbers::<f32>(n_channels * n_rows, 1.0);
     let (x, grad_y) = (slices(), slices());
     let (a, b, c, d) = (slices(), slices(), slices(), slices());
     let [a, b, c, d] = [&a, &b, &c, &d].map(|slice| &slice[..n_channels]);

@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::check::{Random, dot, gradient_error};
+use crate::check::{dot, gradient_error};
+use crate::random::Random;
 use crate::{Dropout, Kernels};
 
 /// A convolution with its parameters and the frames of one utterance.
@@ -18,14 +19,14 @@ struct Case<E> {
 
 impl<E: Element> Case<E> {
     fn new(conv: Conv, n_frames: usize, rate: f64, seed: u64) -> Self {
-        let mut random = Random::new(seed);
+        let mut random = Random(seed);
         let n_kernel = conv.n_taps() * conv.n_filters;
         Self {
             conv,
             n_frames,
-            kernels: [0, 1].map(|_| random.values(n_kernel)),
-            biases: [0, 1].map(|_| random.values(conv.n_filters)),
-            x: random.values(conv.n_frames_read(n_frames) * conv.width_in()),
+            kernels: [0, 1].map(|_| random.numbers(n_kernel, 1.0)),
+            biases: [0, 1].map(|_| random.numbers(conv.n_filters, 1.0)),
+            x: random.numbers(conv.n_frames_read(n_frames) * conv.width_in(), 1.0),
             dropout: Dropout::new(rate, seed, 1, 2),
         }
     }
@@ -80,7 +81,7 @@ fn gradients_equal_finite_differences() {
         let case = Case::<f64>::new(conv, 3, rate, 7);
         let row = f64::kernels();
         let (out, choices) = case.forward(row);
-        let grad_out: Vec<f64> = Random::new(8).values(out.len());
+        let grad_out: Vec<f64> = Random(8).numbers(out.len(), 1.0);
         let (grad_x, grad) = case.backward(row, &choices, &grad_out);
         let loss = |case: &Case<f64>| dot(&case.forward(row).0, &grad_out);
         let error = gradient_error(&case.x, &grad_x, |x| loss(&Case { x: x.to_vec(), ..copy(&case) }));
@@ -135,7 +136,7 @@ proptest! {
         case.x.extend(vec![f32::NAN; conv.width_in()]);
         let rows = f32::rows();
         let (expected, choices) = case.forward(&rows[0]);
-        let grad_out: Vec<f32> = Random::new(seed).values(expected.len());
+        let grad_out: Vec<f32> = Random(seed).numbers(expected.len(), 1.0);
         let (expected_x, expected_w) = case.backward(&rows[0], &choices, &grad_out);
         for row in &rows[1..] {
             let (out, own_choices) = case.forward(row);

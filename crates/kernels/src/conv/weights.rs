@@ -1,6 +1,6 @@
 //! Kernels and biases as a training step hands them over in, panels in the order the tiles read them out.
 
-use crate::{BLOCK, Conv, Element};
+use crate::{BLOCK, Buffer, Conv, Element};
 
 /// Most taps in time.
 pub(crate) const MAX_TIME_TAPS: usize = 16;
@@ -15,16 +15,16 @@ pub struct Branch<'a, E> {
 }
 
 /// The weights of a convolution, packed once a step (or once at load) and shared by all utterances.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ConvWeights<E> {
     pub(crate) conv: Conv,
     /// `[branch][panel][tap][lane]`: lanes are filters.
-    pub(crate) forward: Vec<E>,
+    pub(crate) forward: Buffer<E>,
     /// `[branch][lane]`.
-    pub(crate) bias: Vec<E>,
+    pub(crate) bias: Buffer<E>,
     /// For the gradient of the input. With many channels the phases one after another, `[phase][panel][row][lane]`,
     /// lanes are channels; with few, see [`scatters`], `[panel][filter of either branch][lane]`, lanes are taps.
-    pub(crate) backward: Vec<E>,
+    pub(crate) backward: Buffer<E>,
 }
 
 /// The inputs whose distance from the grid of outputs is the same: they see the same taps of the kernel.
@@ -62,8 +62,8 @@ impl<E: Element> ConvWeights<E> {
         let last = phases(&conv).last();
         let n_gathered = last.map_or(0, |p| p.start + p.n_rows(&conv) * n_panels(conv.n_channels) * BLOCK);
         let n_backward = if scatters(&conv) { lanes * n_panels(conv.n_taps()) * BLOCK } else { n_gathered };
-        let forward = vec![E::ZERO; lanes * conv.n_taps()];
-        Self { conv, forward, bias: vec![E::ZERO; lanes], backward: vec![E::ZERO; n_backward] }
+        let forward = Buffer::zeros(lanes * conv.n_taps());
+        Self { conv, forward, bias: Buffer::zeros(lanes), backward: Buffer::zeros(n_backward) }
     }
 
     /// Packs what the forward pass reads.

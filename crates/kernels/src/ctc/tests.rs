@@ -3,8 +3,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::check::{Random, gradient_error};
+use crate::check::gradient_error;
 use crate::log_softmax;
+use crate::random::Random;
 
 fn loss_of(logits: &[f64], n_classes: usize, blank: usize, labels: &[u32]) -> (CtcLoss, Vec<f64>) {
     let mut grad = vec![f64::NAN; logits.len()];
@@ -48,7 +49,7 @@ proptest! {
     ) {
         let blank = blank % n_classes;
         let labels: Vec<u32> = labels.iter().map(|l| l % n_classes as u32).filter(|&l| l as usize != blank).collect();
-        let logits: Vec<f64> = Random::new(seed).values::<f64>(n_frames * n_classes).iter().map(|x| 3.0 * x).collect();
+        let logits: Vec<f64> = Random(seed).numbers(n_frames * n_classes, 3.0);
         let expected = by_enumeration(&logits, n_classes, blank, &labels);
         match loss_of(&logits, n_classes, blank, &labels).0 {
             CtcLoss::Value(loss) => prop_assert!((loss + expected.ln()).abs() < 1e-11, "{loss} {}", -expected.ln()),
@@ -64,7 +65,7 @@ proptest! {
 #[test]
 fn the_gradient_equals_finite_differences() {
     for (labels, blank) in [(vec![1, 1, 2], 0), (vec![0, 2, 2, 1], 3), (vec![], 2)] {
-        let logits: Vec<f64> = Random::new(5).values(7 * 4);
+        let logits: Vec<f64> = Random(5).numbers(7 * 4, 1.0);
         let (_, grad) = loss_of(&logits, 4, blank, &labels);
         let error = gradient_error(&logits, &grad, |logits| match loss_of(logits, 4, blank, &labels).0 {
             CtcLoss::Value(loss) => loss,

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::Kernels;
-use crate::check::{Random, dot, gradient_error};
+use crate::check::{dot, gradient_error};
+use crate::random::Random;
 
 fn weights<E: Element>(kernel: &[E], bias: &[E]) -> DenseWeights<E> {
     let mut weights = DenseWeights::new(kernel.len() / bias.len(), bias.len());
@@ -19,9 +20,9 @@ fn run<E: Element>(row: &Kernels<E>, weights: &DenseWeights<E>, x: &[E]) -> Vec<
 #[test]
 fn gradients_equal_finite_differences() {
     let (n_rows, n_in, n_out) = (3, 7, 5);
-    let mut random = Random::new(1);
-    let (x, kernel): (Vec<f64>, Vec<f64>) = (random.values(n_rows * n_in), random.values(n_in * n_out));
-    let (bias, grad_y): (Vec<f64>, Vec<f64>) = (random.values(n_out), random.values(n_rows * n_out));
+    let mut random = Random(1);
+    let (x, kernel): (Vec<f64>, Vec<f64>) = (random.numbers(n_rows * n_in, 1.0), random.numbers(n_in * n_out, 1.0));
+    let (bias, grad_y): (Vec<f64>, Vec<f64>) = (random.numbers(n_out, 1.0), random.numbers(n_rows * n_out, 1.0));
     let loss = |x: &[f64], kernel: &[f64], bias: &[f64]| dot(&run(f64::kernels(), &weights(kernel, bias), x), &grad_y);
     let mut grad_x = vec![f64::NAN; x.len()];
     dense_input_gradient(&kernel, n_out, &grad_y, &mut grad_x);
@@ -37,9 +38,9 @@ fn gradients_equal_finite_differences() {
 #[test]
 fn every_row_equals_the_definition() {
     for (n_in, n_out) in [(1, 1), (5, 16), (33, 60), (200, 81)] {
-        let mut random = Random::new(n_in as u64);
-        let weights = weights::<f32>(&random.values(n_in * n_out), &random.values(n_out));
-        let x = random.values(8 * n_in);
+        let mut random = Random(n_in as u64);
+        let weights = weights::<f32>(&random.numbers(n_in * n_out, 1.0), &random.numbers(n_out, 1.0));
+        let x = random.numbers(8 * n_in, 1.0);
         let expected = run(&f32::rows()[0], &weights, &x);
         // Ten times the root of the number of roundings of sums below the root of their number of terms.
         let bound = 10.0 * (n_in as f32).sqrt() * f32::EPSILON;
@@ -54,9 +55,9 @@ fn every_row_equals_the_definition() {
 #[test]
 fn a_frame_gives_the_same_bits_alone_and_among_any_number_of_frames() {
     let (n_in, n_out, n_rows) = (1984, 60, 40);
-    let mut random = Random::new(3);
-    let weights = weights::<f32>(&random.values(n_in * n_out), &random.values(n_out));
-    let x: Vec<f32> = random.values(n_rows * n_in);
+    let mut random = Random(3);
+    let weights = weights::<f32>(&random.numbers(n_in * n_out, 1.0), &random.numbers(n_out, 1.0));
+    let x: Vec<f32> = random.numbers(n_rows * n_in, 1.0);
     for row in f32::rows() {
         let whole = run(row, &weights, &x);
         for n in 1..n_rows {

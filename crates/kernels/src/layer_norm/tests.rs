@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::Kernels;
-use crate::check::{Random, dot, gradient_error};
+use crate::check::{dot, gradient_error};
+use crate::random::Random;
 
 fn forward(x: &[f64], gamma: &[f64], beta: &[f64]) -> (Vec<f64>, Vec<f64>) {
     let (mut y, mut saved) = (vec![f64::NAN; x.len()], vec![f64::NAN; 2 * x.len() / gamma.len()]);
@@ -12,7 +13,7 @@ fn forward(x: &[f64], gamma: &[f64], beta: &[f64]) -> (Vec<f64>, Vec<f64>) {
 
 #[test]
 fn rows_come_out_with_mean_zero_and_variance_one() {
-    let x: Vec<f64> = Random::new(1).values(3 * 19);
+    let x: Vec<f64> = Random(1).numbers(3 * 19, 1.0);
     let (y, _) = forward(&x, &[1.0; 19], &[0.0; 19]);
     for (x, y) in x.chunks(19).zip(y.chunks(19)) {
         let mean = x.iter().sum::<f64>() / 19.0;
@@ -26,10 +27,10 @@ fn rows_come_out_with_mean_zero_and_variance_one() {
 #[test]
 fn gradients_equal_finite_differences() {
     let width = 21;
-    let mut random = Random::new(2);
-    let x: Vec<f64> = random.values(3 * width);
-    let (gamma, beta): (Vec<f64>, Vec<f64>) = (random.values(width), random.values(width));
-    let grad_y: Vec<f64> = random.values(x.len());
+    let mut random = Random(2);
+    let x: Vec<f64> = random.numbers(3 * width, 1.0);
+    let (gamma, beta): (Vec<f64>, Vec<f64>) = (random.numbers(width, 1.0), random.numbers(width, 1.0));
+    let grad_y: Vec<f64> = random.numbers(x.len(), 1.0);
     let (_, saved) = forward(&x, &gamma, &beta);
     let (mut grad, mut grad_gamma, mut grad_beta) = (grad_y.clone(), vec![0.0; width], vec![0.0; width]);
     (f64::kernels().layer_norm_backward)(&x, &gamma, &saved, &mut grad, &mut grad_gamma, &mut grad_beta);
@@ -42,9 +43,9 @@ fn gradients_equal_finite_differences() {
 #[test]
 fn every_row_gives_the_bits_of_the_definition() {
     for width in [1, 15, 16, 63, 480] {
-        let mut random = Random::new(width as u64);
-        let x: Vec<f32> = random.values(4 * width);
-        let (gamma, beta): (Vec<f32>, Vec<f32>) = (random.values(width), random.values(width));
+        let mut random = Random(width as u64);
+        let x: Vec<f32> = random.numbers(4 * width, 1.0);
+        let (gamma, beta): (Vec<f32>, Vec<f32>) = (random.numbers(width, 1.0), random.numbers(width, 1.0));
         let run = |row: &Kernels<f32>| {
             let (mut y, mut saved) = (vec![f32::NAN; x.len()], vec![f32::NAN; 8]);
             (row.layer_norm_forward)(&x, &gamma, &beta, 1e-3, &mut y, &mut saved);
