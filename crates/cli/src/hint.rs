@@ -1,8 +1,16 @@
 //! What to do about an error: an error in, a line of advice out.
 
+use std::error::Error;
+
+use model::weights::LoadWeightsError;
+
 /// The advice of the first error in the chain that has some.
 ///
 /// Library errors say what is wrong; those that also know what to do have a `hint` method, asked here.
-pub(crate) fn hint(_error: &anyhow::Error) -> Option<String> {
-    None
+pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
+    error.chain().find_map(advice)
+}
+
+fn advice(cause: &(dyn Error + 'static)) -> Option<String> {
+    cause.downcast_ref::<LoadWeightsError>().and_then(LoadWeightsError::hint)
 }

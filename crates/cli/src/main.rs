@@ -25,7 +25,9 @@ struct Cli {
 }
 
 #[derive(Subcommand)]
-enum Command {}
+enum Command {
+    Info(commands::info::Args),
+}
 
 /// How a command that could start ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -51,6 +53,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command, _out: &Printer) -> anyhow::Result<Exit> {
-    match command {}
+fn run(command: Command, out: &Printer) -> anyhow::Result<Exit> {
+    match command {
+        Command::Info(args) => commands::info::run(args, out),
+    }
 }
