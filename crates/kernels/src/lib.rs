@@ -7,16 +7,36 @@
 //! No operation allocates on its hot path, and none depends on the number of threads or on an utterance's batch
 //! mates: the same utterance gives the same bits.
 
+mod adam;
+pub mod batch_norm;
 mod buffer;
+pub mod check;
+pub mod conv;
+mod ctc;
+mod dense;
+mod dropout;
 mod element;
+mod layer_norm;
+mod product;
 #[cfg(test)]
 mod random;
 pub mod routing;
+mod rows;
 mod simd;
+mod softmax;
+mod squash;
+mod sum;
 mod table;
 
+pub use adam::{Adam, adam};
 pub use buffer::Buffer;
+pub use conv::{Branch, Conv, ConvWeights};
+pub use ctc::{CtcLoss, CtcScratch, ctc, n_frames_needed};
+pub use dense::{DenseWeights, dense_bias_gradient, dense_input_gradient, dense_kernel_gradient};
+pub use dropout::Dropout;
 pub use element::Element;
+pub use product::{View, product};
+pub use softmax::log_softmax;
 pub use table::Kernels;
 
 /// Output capsules and filters are handled in blocks of this many lanes, whatever the instruction set.
