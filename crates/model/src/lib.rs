@@ -1,7 +1,10 @@
 //! Feature frames in, log-probabilities out.
 
 pub mod config;
+pub mod frames;
+pub mod front_end;
 pub mod init;
+pub mod layers;
 pub mod optim;
 pub mod params;
 pub mod random;
