@@ -89,7 +89,7 @@ impl Lattice<'_> {
 
     /// The class that state `s` emits.
     fn class(&self, s: usize) -> usize {
-        if s % 2 == 0 { self.blank } else { self.labels[s / 2] as usize }
+        if s.is_multiple_of(2) { self.blank } else { self.labels[s / 2] as usize }
     }
 
     /// Whether state `s` may be entered from `s - 2`, over a blank.
@@ -109,7 +109,9 @@ impl Lattice<'_> {
         for row in logits.chunks_exact_mut(self.n_classes) {
             let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             let log_sum = row.iter().map(|x| (x - largest).exp()).sum::<f64>().ln();
-            row.iter_mut().for_each(|x| *x = *x - largest - log_sum);
+            for x in row {
+                *x = *x - largest - log_sum;
+            }
         }
     }
 

@@ -7,7 +7,7 @@
 //! The forward pass computes each row by the same operations whatever the number of rows in the call, so frames one by
 //! one and all at once give the same bits; the backward pass, which only training uses, is by matrix products.
 
-use crate::conv::fast::{Grid, Lanes, Steps, sweep};
+use crate::conv::fast::{Grid, Panels, Steps, sweep};
 use crate::conv::pack_panels;
 use crate::conv::tile::Segment;
 use crate::product::{View, product};
@@ -74,12 +74,12 @@ pub(crate) unsafe fn forward_fast<V: Vector, const N: usize>(weights: &DenseWeig
     let (n_in, n_out) = (weights.n_in, weights.n_out);
     let steps = |row| Steps { first: 0, row, col: 0 };
     let grid = Grid { n_rows, n_cols: 1, input: steps(n_in), output: steps(n_out) };
-    let lanes =
-        Lanes { panels: &weights.panels, n_taps: n_in, n_lanes: weights.bias.len(), n_wanted: n_out, n_branches: 1 };
+    let panels =
+        Panels { values: &weights.panels, n_taps: n_in, n_lanes: weights.bias.len(), n_wanted: n_out, n_branches: 1 };
     let segments = [Segment { input: 0, tap: 0, len: n_in }];
     // SAFETY: the caller's promise.
     unsafe {
-        sweep::<V, N>(&grid, x, &segments, &lanes, |at, lane, width, sums| {
+        sweep::<V, N>(&grid, x, &segments, &panels, |at, lane, width, sums| {
             let width = width.min(n_out - lane);
             let y = &mut y[at + lane..][..width];
             for ((y, sum), bias) in y.iter_mut().zip(sums).zip(&weights.bias[lane..]) {

@@ -11,6 +11,8 @@ use crate::routing::{self, GradientPaths, Packed, Routing, Utterance, UtteranceB
 use crate::{Element, layer_norm, squash, sum};
 
 /// One row of the table: an implementation of every operation that has more than one.
+// Each signature stands once, here; a name for each would hide it.
+#[allow(clippy::type_complexity)]
 pub struct Kernels<E> {
     /// What the row is called: `scalar`, `avx2`, `avx512` or `neon`.
     pub name: &'static str,

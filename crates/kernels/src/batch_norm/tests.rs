@@ -24,14 +24,18 @@ fn moments_are_mean_and_variance_whatever_the_grouping() {
     let (n_channels, width, n_frames) = (3, 12, 7);
     let mut x: Vec<f64> = Random(1).numbers(width * n_frames, 1.0);
     // A mean far from 0 shows cancellation.
-    x.iter_mut().for_each(|x| *x += 1e4);
+    for x in &mut x {
+        *x += 1e4;
+    }
     let mut parts = [0..2, 2..2, 2..7].map(|frames| {
         let mut moments = Moments::new(n_channels);
         moments.add_frames(f64::kernels(), &x[frames.start * width..frames.end * width], width, &mut [0.0; 6]);
         moments
     });
     let [first, rest @ ..] = &mut parts;
-    rest.iter().for_each(|part| first.merge(part));
+    for part in rest {
+        first.merge(part);
+    }
     let n = (x.len() / n_channels) as f64;
     for c in 0..n_channels {
         let values = || x.iter().skip(c).step_by(n_channels);

@@ -39,8 +39,8 @@ impl Steps {
 }
 
 /// Panels of weights, and how the vectors of a tile are taken from them.
-pub(crate) struct Lanes<'a> {
-    pub(crate) panels: &'a [f32],
+pub(crate) struct Panels<'a> {
+    pub(crate) values: &'a [f32],
     /// Rows of a panel.
     pub(crate) n_taps: usize,
     /// Lanes of each branch, whole blocks.
@@ -51,7 +51,7 @@ pub(crate) struct Lanes<'a> {
     pub(crate) n_branches: usize,
 }
 
-impl Lanes<'_> {
+impl Panels<'_> {
     /// Where vector `index` of a tile of `n` starts, the tile beginning at `lane` of each branch.
     #[inline(always)]
     fn start<V: Vector>(&self, lane: usize, index: usize, n: usize) -> usize {
@@ -72,14 +72,14 @@ pub(crate) unsafe fn sweep<V: Vector, const N: usize>(
     grid: &Grid,
     x: &[f32],
     segments: &[Segment],
-    lanes: &Lanes<'_>,
+    panels: &Panels<'_>,
     mut finish: impl FnMut(usize, usize, usize, &[f32; TILE_LANES]),
 ) {
     let n_positions = grid.n_rows * grid.n_cols;
     if n_positions == 0 {
         return;
     }
-    check_reads(grid, x, segments, lanes);
+    check_reads(grid, x, segments, panels);
     let mut sums: Sums = [[0.0; TILE_LANES]; ROWS];
     let mut rows = [x.as_ptr(); ROWS];
     let mut outputs = [0; ROWS];
@@ -96,11 +96,11 @@ pub(crate) unsafe fn sweep<V: Vector, const N: usize>(
             }
         }
         let mut lane = 0;
-        while lane < lanes.n_wanted {
-            let wide = N / lanes.n_branches * V::LANES;
-            let width = if lane + wide <= lanes.n_lanes { wide } else { V::LANES };
+        while lane < panels.n_wanted {
+            let wide = N / panels.n_branches * V::LANES;
+            let width = if lane + wide <= panels.n_lanes { wide } else { V::LANES };
             // SAFETY: `check_reads` has seen that all positions of the grid may be read at all segments.
-            unsafe { tile_rows::<V, N>(&rows, n, segments, lanes, lane, width == wide, &mut sums) };
+            unsafe { tile_rows::<V, N>(&rows, n, segments, panels, lane, width == wide, &mut sums) };
             for (sums, &output) in sums.iter().zip(&outputs).take(n) {
                 finish(output, lane, width, sums);
             }
@@ -111,13 +111,17 @@ pub(crate) unsafe fn sweep<V: Vector, const N: usize>(
 }
 
 /// Panics unless every read of a sweep lies inside its slices.
-fn check_reads(grid: &Grid, x: &[f32], segments: &[Segment], lanes: &Lanes<'_>) {
+fn check_reads(grid: &Grid, x: &[f32], segments: &[Segment], panels: &Panels<'_>) {
     let last = grid.input.at(grid.n_rows - 1, grid.n_cols - 1);
     let reach = segments.iter().map(|s| s.input + s.len).max().unwrap_or(0);
     assert!(last + reach <= x.len(), "conv: reads {} of {} inputs", last + reach, x.len());
     let taps = segments.iter().map(|s| s.tap + s.len).max().unwrap_or(0);
-    assert!(taps <= lanes.n_taps && lanes.n_lanes % BLOCK == 0, "conv: reads {taps} of {} taps", lanes.n_taps);
-    assert!(lanes.n_branches * lanes.n_lanes * lanes.n_taps <= lanes.panels.len(), "conv: panels");
+    assert!(
+        taps <= panels.n_taps && panels.n_lanes.is_multiple_of(BLOCK),
+        "conv: reads {taps} of {} taps",
+        panels.n_taps
+    );
+    assert!(panels.n_branches * panels.n_lanes * panels.n_taps <= panels.values.len(), "conv: panels");
 }
 
 /// The sums of the first `n` rows, in tiles of at most [`ROWS`] rows.
@@ -129,7 +133,7 @@ unsafe fn tile_rows<V: Vector, const N: usize>(
     rows: &[*const f32; ROWS],
     n: usize,
     segments: &[Segment],
-    lanes: &Lanes<'_>,
+    panels: &Panels<'_>,
     lane: usize,
     is_wide: bool,
     sums: &mut Sums,
@@ -144,19 +148,19 @@ unsafe fn tile_rows<V: Vector, const N: usize>(
         let (rows, sums) = (&rows[done..], &mut sums[done..]);
         // SAFETY: the caller's promise.
         unsafe {
-            match (here, is_wide, lanes.n_branches) {
-                (6, true, _) => tile_into::<V, 6, N>(rows, segments, lanes, lane, sums),
-                (3, true, _) => tile_into::<V, 3, N>(rows, segments, lanes, lane, sums),
-                (2, true, _) => tile_into::<V, 2, N>(rows, segments, lanes, lane, sums),
-                (1, true, _) => tile_into::<V, 1, N>(rows, segments, lanes, lane, sums),
-                (6, false, 2) => tile_into::<V, 6, 2>(rows, segments, lanes, lane, sums),
-                (3, false, 2) => tile_into::<V, 3, 2>(rows, segments, lanes, lane, sums),
-                (2, false, 2) => tile_into::<V, 2, 2>(rows, segments, lanes, lane, sums),
-                (1, false, 2) => tile_into::<V, 1, 2>(rows, segments, lanes, lane, sums),
-                (6, false, _) => tile_into::<V, 6, 1>(rows, segments, lanes, lane, sums),
-                (3, false, _) => tile_into::<V, 3, 1>(rows, segments, lanes, lane, sums),
-                (2, false, _) => tile_into::<V, 2, 1>(rows, segments, lanes, lane, sums),
-                _ => tile_into::<V, 1, 1>(rows, segments, lanes, lane, sums),
+            match (here, is_wide, panels.n_branches) {
+                (6, true, _) => tile_into::<V, 6, N>(rows, segments, panels, lane, sums),
+                (3, true, _) => tile_into::<V, 3, N>(rows, segments, panels, lane, sums),
+                (2, true, _) => tile_into::<V, 2, N>(rows, segments, panels, lane, sums),
+                (1, true, _) => tile_into::<V, 1, N>(rows, segments, panels, lane, sums),
+                (6, false, 2) => tile_into::<V, 6, 2>(rows, segments, panels, lane, sums),
+                (3, false, 2) => tile_into::<V, 3, 2>(rows, segments, panels, lane, sums),
+                (2, false, 2) => tile_into::<V, 2, 2>(rows, segments, panels, lane, sums),
+                (1, false, 2) => tile_into::<V, 1, 2>(rows, segments, panels, lane, sums),
+                (6, false, _) => tile_into::<V, 6, 1>(rows, segments, panels, lane, sums),
+                (3, false, _) => tile_into::<V, 3, 1>(rows, segments, panels, lane, sums),
+                (2, false, _) => tile_into::<V, 2, 1>(rows, segments, panels, lane, sums),
+                _ => tile_into::<V, 1, 1>(rows, segments, panels, lane, sums),
             }
         }
         done += here;
@@ -171,18 +175,18 @@ unsafe fn tile_rows<V: Vector, const N: usize>(
 unsafe fn tile_into<V: Vector, const R: usize, const N: usize>(
     rows: &[*const f32],
     segments: &[Segment],
-    lanes: &Lanes<'_>,
+    panels: &Panels<'_>,
     lane: usize,
     sums: &mut [[f32; TILE_LANES]],
 ) {
     let rows: &[*const f32; R] = rows.first_chunk().expect("as many rows as the caller counted");
-    let mut panels = [lanes.panels.as_ptr(); N];
-    for (index, panel) in panels.iter_mut().enumerate() {
-        *panel = lanes.panels[lanes.start::<V>(lane, index, N)..].as_ptr();
+    let mut starts = [panels.values.as_ptr(); N];
+    for (index, start) in starts.iter_mut().enumerate() {
+        *start = panels.values[panels.start::<V>(lane, index, N)..].as_ptr();
     }
     // SAFETY: the caller's promise for the reads; a row of sums holds N vectors.
     unsafe {
-        let tile = tile::<V, R, N>(rows, segments, &panels);
+        let tile = tile::<V, R, N>(rows, segments, &starts);
         for (vectors, sums) in tile.iter().zip(sums) {
             for (index, vector) in vectors.iter().enumerate() {
                 vector.store(sums.as_mut_ptr().add(index * V::LANES));
@@ -206,8 +210,8 @@ pub(crate) unsafe fn forward<V: Vector, const N: usize>(
     let conv = &weights.conv;
     let n_frames = check_forward(conv, x.len(), out.len(), choices.len());
     let dropout = dropout.map(|dropout| (dropout, dropout.scale()));
-    let lanes = Lanes {
-        panels: &weights.forward,
+    let panels = Panels {
+        values: &weights.forward,
         n_taps: conv.n_taps(),
         n_lanes: conv.n_lanes(),
         n_wanted: conv.n_filters,
@@ -219,7 +223,7 @@ pub(crate) unsafe fn forward<V: Vector, const N: usize>(
         let segments = forward_segments(conv, &span, &mut segments);
         // SAFETY: the caller's promise.
         unsafe {
-            sweep::<V, N>(&grid, x, segments, &lanes, |at, lane, width, sums| {
+            sweep::<V, N>(&grid, x, segments, &panels, |at, lane, width, sums| {
                 let bias = [0, 1].map(|branch| &weights.bias[branch * conv.n_lanes() + lane..]);
                 let width_kept = width.min(conv.n_filters - lane);
                 let (out, first) = (&mut out[at + lane..][..width_kept], at + lane);
@@ -285,11 +289,20 @@ fn maximum<const L: usize>(
             let kept = if from_a { keeps[0][i] & u32::from(choice::A) } else { keeps[1][i] & u32::from(choice::B) };
             branch[i] = kept as u8;
         }
-        let kept = L.min(out.len() - start);
-        out[start..start + kept].copy_from_slice(&larger[..kept]);
+        put(&larger, &mut out[start..]);
         if !choices.is_empty() {
-            choices[start..start + kept].copy_from_slice(&branch[..kept]);
+            put(&branch, &mut choices[start..]);
         }
+    }
+}
+
+/// Copies as many of `values` as fit; a whole vector without asking how many.
+#[inline(always)]
+fn put<T: Copy, const L: usize>(values: &[T; L], slots: &mut [T]) {
+    if let Some(whole) = slots.first_chunk_mut() {
+        *whole = *values;
+    } else {
+        slots.copy_from_slice(&values[..slots.len()]);
     }
 }
 
@@ -323,8 +336,8 @@ pub(crate) unsafe fn input_gradient<V: Vector, const N: usize>(
             *segment = Segment { input: (phase.n[0] - 1 - i) * shape.row, tap: i * run, len: run };
         }
         let n_lanes = n_panels(conv.n_channels) * BLOCK;
-        let lanes = Lanes {
-            panels: &weights.backward[phase.start..],
+        let panels = Panels {
+            values: &weights.backward[phase.start..],
             n_taps: phase.n_rows(conv),
             n_lanes,
             n_wanted: conv.n_channels,
@@ -332,9 +345,10 @@ pub(crate) unsafe fn input_gradient<V: Vector, const N: usize>(
         };
         // SAFETY: the caller's promise.
         unsafe {
-            sweep::<V, N>(&grid, spread, &segments[..phase.n[0]], &lanes, |at, lane, width, sums| {
+            sweep::<V, N>(&grid, spread, &segments[..phase.n[0]], &panels, |at, lane, width, sums| {
                 let width = width.min(conv.n_channels - lane);
-                grad_x[at + lane..][..width].copy_from_slice(&sums[..width]);
+                let slots = grad_x[at + lane..][..width].chunks_mut(BLOCK);
+                slots.zip(sums.as_chunks::<BLOCK>().0).for_each(|(slots, sums)| put(sums, slots));
             });
         }
     }
@@ -383,11 +397,11 @@ unsafe fn scatter<V: Vector, const N: usize>(
     let grid =
         Grid { n_rows: n_frames, n_cols: n_freq_out, input, output: Steps { first: 0, row: n_freq_out, col: 1 } };
     let n_lanes = n_panels(n_taps) * BLOCK;
-    let lanes = Lanes { panels: &weights.backward, n_taps: shape.col, n_lanes, n_wanted: n_taps, n_branches: 1 };
+    let panels = Panels { values: &weights.backward, n_taps: shape.col, n_lanes, n_wanted: n_taps, n_branches: 1 };
     let segments = [Segment { input: 0, tap: 0, len: shape.col }];
     // SAFETY: the caller's promise.
     unsafe {
-        sweep::<V, N>(&grid, spread, &segments, &lanes, |at, lane, width, sums| {
+        sweep::<V, N>(&grid, spread, &segments, &panels, |at, lane, width, sums| {
             let (t, f) = (at / n_freq_out, at % n_freq_out);
             add_taps(conv, (t, f), first_frame, lane..n_taps.min(lane + width), sums, grad_x);
         });

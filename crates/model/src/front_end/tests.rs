@@ -1,12 +1,10 @@
 //! The front end against golden vectors and finite differences; alone against in a batch; one thread against two.
 
-use std::path::{Path, PathBuf};
-
 use kernels::check::{dot, gradient_error};
-use safetensors::SafeTensors;
 
 use super::*;
 use crate::config::SrfConfig;
+use crate::golden::{self, Golden};
 use crate::random::Random;
 
 /// A front end with its parameters and a batch.
@@ -32,12 +30,14 @@ impl<E: Element> Case<E> {
         let (slots, layout) = SrfParams::new(config);
         let mut values: Vec<E> = random_values(1, layout.n_values());
         for variances in [slots.bn1.moving_var, slots.bn2.moving_var] {
-            variances.of_mut(&mut values).iter_mut().for_each(|v| *v = *v + E::ONE);
+            for variance in variances.of_mut(&mut values) {
+                *variance += E::ONE;
+            }
         }
         let mut x = Frames::new(config.features, FrontEnd::<E>::MARGIN);
         x.resize_for(lengths.iter().copied());
-        for utterance in 0..lengths.len() {
-            let n = lengths[utterance] * config.features;
+        for (utterance, length) in lengths.iter().enumerate() {
+            let n = length * config.features;
             x.real_mut(utterance).copy_from_slice(&random_values(10 + utterance as u64, n));
         }
         Self { front_end: FrontEnd::new(config), slots, values, n_trainable: layout.n_trainable(), x }
@@ -92,8 +92,8 @@ fn an_utterance_gives_the_same_bits_alone_and_in_any_batch() {
     let lengths = [17, 1, 30, 4];
     let mut batch = Case::<f32>::new(&shape, &lengths);
     batch.forward(Mode::default());
-    for utterance in 0..lengths.len() {
-        let mut alone = Case::<f32>::new(&shape, &[lengths[utterance]]);
+    for (utterance, &length) in lengths.iter().enumerate() {
+        let mut alone = Case::<f32>::new(&shape, &[length]);
         alone.x.real_mut(0).copy_from_slice(batch.x.real(utterance));
         let out = alone.forward(Mode::default());
         assert_eq!(out, batch.front_end.activations().normed.real(utterance), "utterance {utterance}");
@@ -121,54 +121,61 @@ fn one_thread_and_two_give_the_same_bits() {
 
 #[test]
 fn activations_equal_the_golden_vectors() {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/srf_2l_w11_sdr1.safetensors");
-    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/spec/golden/srf_1l_sdr1.safetensors");
-    check_golden(&own);
-    if shared.exists() {
-        check_golden(&shared);
-    } else {
-        println!("skipped: `{}` is not there", shared.display());
+    for name in ["srf_2l_w11_sdr1.safetensors", "srf_1l_sdr1.safetensors"] {
+        let Some(path) = golden::path(name) else { continue };
+        let bytes = std::fs::read(path).unwrap();
+        let golden = Golden::new(&bytes);
+        let mut case = golden_case(&golden);
+        case.forward(Mode::default());
+        let a = case.front_end.activations();
+        let projected: Vec<f32> = (0..a.projected.n_utterances()).flat_map(|u| a.projected.real(u).to_vec()).collect();
+        assert_close(&golden, "mid.cnnfe", a.slices.all());
+        assert_close(&golden, "mid.proj", &projected);
+        assert_close(&golden, "mid.encaps_max", case.front_end.unsquashed().all());
+        assert_close(&golden, "mid.primary_squashed", a.capsules.all());
+        assert_close(&golden, "mid.primary_ln", a.normed.all());
     }
 }
 
-fn check_golden(path: &PathBuf) {
+#[test]
+fn moving_statistics_equal_the_golden_vectors() {
+    let Some(path) = golden::path("srf_1l_sdr1_train_bn.safetensors") else { return };
     let bytes = std::fs::read(path).unwrap();
-    let golden = SafeTensors::deserialize(&bytes).unwrap();
-    let read = |name: &str| -> Vec<f32> {
-        let tensor = golden.tensor(name).unwrap();
-        tensor.data().as_chunks().0.iter().map(|&word| f32::from_le_bytes(word)).collect()
-    };
-    let filters = golden.tensor("w.conv1.a.bias").unwrap().shape()[0];
-    let height = golden.tensor("w.proj.bias").unwrap().shape()[0];
-    let depth = golden.tensor("w.encaps.a.bias").unwrap().shape()[0];
-    let shape = config(filters, height, depth);
-    let (_, layout) = SrfParams::new(&shape);
-    let feats = golden.tensor("in.feats").unwrap();
-    let (n_utterances, n_frames) = (feats.shape()[0], feats.shape()[1]);
-    let mut case = Case::<f32>::new(&shape, &vec![n_frames; n_utterances]);
-    for tensor in layout.tensors().iter().filter(|tensor| {
-        !tensor.name.contains("caps1") && tensor.name != "ln_out.gamma" && tensor.name != "ln_out.beta"
-    }) {
-        tensor.slot.of_mut(&mut case.values).copy_from_slice(&read(&format!("w.{}", tensor.name)));
+    let golden = Golden::new(&bytes);
+    let mut case = golden_case(&golden);
+    case.forward(Mode { uses_batch_statistics: true, draw: None });
+    for (name, slots) in [("bn1", case.slots.bn1), ("bn2", case.slots.bn2)] {
+        assert_close(&golden, &format!("w_after.{name}.moving_mean"), slots.moving_mean.of(&case.values));
+        assert_close(&golden, &format!("w_after.{name}.moving_var"), slots.moving_var.of(&case.values));
     }
-    for (utterance, feats) in read("in.feats").chunks(n_frames * 123).enumerate() {
+}
+
+/// The front end, its weights and the batch of a golden file.
+fn golden_case(golden: &Golden<'_>) -> Case<f32> {
+    let [filters, height, depth] =
+        ["w.conv1.a.bias", "w.proj.bias", "w.encaps.a.bias"].map(|name| golden.shape(name)[0]);
+    let shape = config(filters, height, depth);
+    let [n_utterances, n_frames, n_features] = golden.shape("in.feats")[..] else { panic!("features of a batch") };
+    let mut case = Case::new(&shape, &vec![n_frames; n_utterances]);
+    let end = case.slots.ln_in.beta.range().end;
+    for tensor in SrfParams::new(&shape).1.tensors() {
+        let is_statistic = tensor.slot.offset >= case.n_trainable;
+        if tensor.slot.offset < end || is_statistic {
+            let values = golden.floats(&format!("w.{}", tensor.name));
+            tensor.slot.of_mut(&mut case.values).copy_from_slice(&values);
+        }
+    }
+    for (utterance, feats) in golden.floats("in.feats").chunks(n_frames * n_features).enumerate() {
         case.x.real_mut(utterance).copy_from_slice(feats);
     }
-    case.forward(Mode::default());
-    let a = case.front_end.activations();
-    let projected: Vec<f32> = (0..n_utterances).flat_map(|u| a.projected.real(u).to_vec()).collect();
-    for (name, found) in [
-        ("cnnfe", a.slices.all()),
-        ("proj", &projected),
-        ("encaps_max", case.front_end.unsquashed().all()),
-        ("primary_squashed", a.capsules.all()),
-        ("primary_ln", a.normed.all()),
-    ] {
-        let expected = read(&format!("mid.{name}"));
-        assert_eq!(found.len(), expected.len(), "{name}");
-        let largest = expected.iter().fold(0.0f32, |m, x| m.max(x.abs()));
-        let worst = found.iter().zip(&expected).fold(0.0f32, |m, (a, b)| m.max((a - b).abs()));
-        println!("{name}: {:.1e}", worst / largest);
-        assert!(worst <= 1e-5 * largest, "{name}: {worst} of {largest}");
-    }
+    case
+}
+
+/// The tolerance is ten times the disagreement of two evaluations in single precision.
+fn assert_close(golden: &Golden<'_>, name: &str, found: &[f32]) {
+    let expected = golden.floats(name);
+    assert_eq!(found.len(), expected.len(), "{name}");
+    let largest = expected.iter().fold(0.0f32, |m, x| m.max(x.abs()));
+    let worst = found.iter().zip(&expected).fold(0.0f32, |m, (a, b)| m.max((a - b).abs()));
+    assert!(worst <= 1e-5 * largest, "{name}: {worst} of {largest}");
 }

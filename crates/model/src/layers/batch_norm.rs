@@ -112,7 +112,9 @@ impl<E: Element> BatchNorm<E> {
             moments.add_frames(E::kernels(), x.real(utterance), x.width(), &mut vec![E::ZERO; 2 * n_channels]);
         });
         self.total.clear();
-        self.moments.iter().for_each(|moments| self.total.merge(moments));
+        for moments in &self.moments {
+            self.total.merge(moments);
+        }
         for c in 0..n_channels {
             self.mean[c] = E::from_f64(self.total.mean[c]);
             self.inverse[c] = E::from_f64(1.0 / (self.total.variance(c) + EPSILON).sqrt());
@@ -170,7 +172,9 @@ impl<E: Element> BatchNorm<E> {
             sums.add_frames(kernels, used, x.real(utterance), grad.real(utterance), x.width(), scratch);
         });
         if let Some((first, rest)) = self.sums.split_first_mut() {
-            rest.iter().for_each(|sums| first.merge(sums));
+            for sums in rest {
+                first.merge(sums);
+            }
         }
     }
 }
