@@ -2,5 +2,6 @@
 
 pub(crate) mod convert;
 pub(crate) mod features;
+pub(crate) mod info;
 
 mod recordings;

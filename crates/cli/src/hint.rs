@@ -1,10 +1,18 @@
 //! What to do about an error: an error in, a line of advice out.
 
+use std::error::Error;
+
 use audio::convert::ConvertError;
+use model::weights::LoadWeightsError;
 
 /// The advice of the first error in the chain that has some.
 ///
 /// Library errors say what is wrong; those that also know what to do have a `hint` method, asked here.
 pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
-    error.chain().find_map(|cause| cause.downcast_ref::<ConvertError>().and_then(ConvertError::hint))
+    error.chain().find_map(advice)
+}
+
+fn advice(cause: &(dyn Error + 'static)) -> Option<String> {
+    let of_weights = cause.downcast_ref::<LoadWeightsError>().and_then(LoadWeightsError::hint);
+    of_weights.or_else(|| cause.downcast_ref::<ConvertError>().and_then(ConvertError::hint))
 }

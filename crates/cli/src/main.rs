@@ -28,6 +28,7 @@ struct Cli {
 enum Command {
     Convert(commands::convert::Args),
     Features(commands::features::Args),
+    Info(commands::info::Args),
 }
 
 /// How a command that could start ended.
@@ -58,5 +59,6 @@ fn run(command: Command, out: &Printer) -> anyhow::Result<Exit> {
     match command {
         Command::Convert(args) => commands::convert::run(args, out),
         Command::Features(args) => commands::features::run(args, out),
+        Command::Info(args) => commands::info::run(args, out),
     }
 }
