@@ -58,7 +58,7 @@ pub struct Summary {
     pub n_frames: u64,
     /// Length of the audio in seconds.
     pub audio_s: f64,
-    /// Utterances that are not in the file, in the order of the list.
+    /// Why utterances are not in the file: first those whose keys are unfit, then in the order of the list.
     pub problems: Vec<UtteranceError>,
 }
 

@@ -1,7 +1,7 @@
 //! Samples in, feature frames out: log-mel filterbank and energy as Kaldi computes them, with deltas.
 //!
-//! The steps, one file each: cut into frames ([`frame`]), window ([`window`]), power spectrum ([`fft`]), mel bins and
-//! their logarithm ([`mel`]), deltas ([`delta`]) and, on top, normalisation ([`cmvn`]).
+//! The steps, one file each: cut into frames (`frame`), window (`window`), power spectrum (`fft`), mel bins and
+//! their logarithm (`mel`), deltas (`delta`) and, on top, normalisation ([`cmvn`]).
 //! [`Extractor`] runs them on a stream; [`extract`] feeds it everything at once, so that both give the same bits.
 
 mod config;

@@ -1,7 +1,7 @@
 //! NIST SPHERE: bytes in, samples out, and back as 16-bit mono.
 //!
 //! A text header of `name -type value` lines, padded to the size it states, then the samples: linear of either byte
-//! order, u-law or A-law, or any of these as a [`shorten`] stream.
+//! order, u-law or A-law, or any of these as a shorten stream.
 
 mod shorten;
 

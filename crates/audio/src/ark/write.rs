@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 
 use super::{Element, Matrix};
 
+/// Numbers turned into bytes at once; a long matrix is not held twice.
+const PIECE_VALUES: usize = 1 << 14;
+
 /// How matrices are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Form {
@@ -46,11 +49,33 @@ impl Writer {
             writeln!(scp, "{key} {}:{}", self.ark_path.display(), self.at + bytes.len() as u64)?;
         }
         match self.form {
-            Form::Binary => binary(matrix, &mut bytes)?,
-            Form::Text => text(matrix, &mut bytes)?,
+            Form::Binary => {
+                binary_header(matrix, &mut bytes)?;
+                for values in matrix.values.chunks(PIECE_VALUES) {
+                    for value in values {
+                        value.write(&mut bytes);
+                    }
+                    self.append(&mut bytes)?;
+                }
+            }
+            Form::Text => {
+                bytes.extend(b" [");
+                for row in matrix.values.chunks_exact(matrix.n_cols.max(1)) {
+                    text_row(row, &mut bytes)?;
+                    self.append(&mut bytes)?;
+                }
+                bytes.extend(b" ]\n");
+            }
         }
+        self.append(&mut bytes)
+    }
+
+    /// Writes `bytes` and empties it.
+    fn append(&mut self, bytes: &mut Vec<u8>) -> io::Result<()> {
+        self.ark.write_all(bytes)?;
         self.at += bytes.len() as u64;
-        self.ark.write_all(&bytes)
+        bytes.clear();
+        Ok(())
     }
 
     /// Writes what is still held back.
@@ -60,7 +85,7 @@ impl Writer {
     }
 }
 
-fn binary<E: Element>(matrix: &Matrix<E>, bytes: &mut Vec<u8>) -> io::Result<()> {
+fn binary_header<E: Element>(matrix: &Matrix<E>, bytes: &mut Vec<u8>) -> io::Result<()> {
     bytes.extend(b"\0B");
     bytes.extend(E::TOKEN.bytes());
     let n_cols = if matrix.values.is_empty() { 0 } else { matrix.n_cols };
@@ -69,21 +94,14 @@ fn binary<E: Element>(matrix: &Matrix<E>, bytes: &mut Vec<u8>) -> io::Result<()>
         bytes.push(4);
         bytes.extend(count.to_le_bytes());
     }
-    for value in &matrix.values {
-        value.write(bytes);
-    }
     Ok(())
 }
 
-fn text<E: Element>(matrix: &Matrix<E>, bytes: &mut Vec<u8>) -> io::Result<()> {
-    bytes.extend(b" [");
-    for row in matrix.values.chunks_exact(matrix.n_cols.max(1)) {
-        bytes.extend(b"\n ");
-        for value in row {
-            // Unlike the display form, this one has exponents.
-            write!(bytes, " {value:?}")?;
-        }
+fn text_row<E: Element>(row: &[E], bytes: &mut Vec<u8>) -> io::Result<()> {
+    bytes.extend(b"\n ");
+    for value in row {
+        // Unlike the display form, this one has exponents.
+        write!(bytes, " {value:?}")?;
     }
-    bytes.extend(b" ]\n");
     Ok(())
 }

@@ -35,9 +35,8 @@ impl Writer {
 
     pub(super) fn write(&mut self, name: &str, matrix: &Matrix) -> io::Result<()> {
         self.tensors.push((name.to_owned(), [matrix.n_rows(), matrix.n_cols], self.at));
-        let bytes: Vec<u8> = matrix.values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        self.at += bytes.len() as u64;
-        self.waiting.write_all(&bytes)
+        self.at += 4 * matrix.values.len() as u64;
+        matrix.values.iter().try_for_each(|value| self.waiting.write_all(&value.to_le_bytes()))
     }
 
     pub(super) fn finish(self) -> io::Result<()> {
