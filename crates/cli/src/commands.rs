@@ -1,3 +1,4 @@
 //! One file a command: its arguments as typed, and `run`, which turns them into library calls.
 
+pub(crate) mod bench;
 pub(crate) mod info;

@@ -26,6 +26,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Bench(commands::bench::Args),
     Info(commands::info::Args),
 }
 
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
 
 fn run(command: Command, out: &Printer) -> anyhow::Result<Exit> {
     match command {
+        Command::Bench(args) => commands::bench::run(args, out),
         Command::Info(args) => commands::info::run(args, out),
     }
 }

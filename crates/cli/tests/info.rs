@@ -127,6 +127,15 @@ fn a_bad_recipe_is_one_line_on_stderr_and_exit_code_2() {
 }
 
 #[test]
+fn a_directory_that_is_no_model_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let (code, _, stderr) = told(&[dir.path().to_str().unwrap()]);
+    let expected = "has no config.toml, expected a recipe, a model directory or a weights file\n";
+    assert_eq!(code, 2);
+    assert!(stderr.ends_with(expected), "{stderr}");
+}
+
+#[test]
 fn a_truncated_model_is_told_with_a_hint() {
     let dir = model_directory(&first_recipe());
     let path = dir.path().join("weights.safetensors");

@@ -87,11 +87,16 @@ impl<E: Element> Frames<E> {
         &mut self.data[start..start + self.lengths[utterance] * self.width]
     }
 
+    /// Every utterance with its zero frames, which stop being zero if they are written.
+    pub fn each_padded_mut(&mut self) -> Vec<&mut [E]> {
+        let sizes = self.starts.windows(2).map(|pair| pair[1] - pair[0]);
+        split(&mut self.data, sizes)
+    }
+
     /// The real frames of every utterance, to be written in parallel.
     pub fn each_real_mut(&mut self) -> Vec<&mut [E]> {
         let [before, after] = self.margin.map(|n| n * self.width);
-        let sizes = self.starts.windows(2).map(|pair| pair[1] - pair[0]);
-        split(&mut self.data, sizes)
+        self.each_padded_mut()
             .into_iter()
             .map(|part| {
                 let n = part.len();

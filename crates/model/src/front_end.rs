@@ -11,20 +11,10 @@ use kernels::{Branch, Conv, Element};
 use crate::config::SrfConfig;
 use crate::frames::Frames;
 use crate::layers::{
-    BatchNorm, BranchGradient, ConvMaxout, Dense, Draw, Encapsulate, LayerNorm, NormGradient, NormParams, Statistics,
+    BatchNorm, BranchGradient, ConvMaxout, Dense, Dropout, Encapsulate, LayerNorm, NormParams, Statistics,
 };
 use crate::params::{BatchNormSlots, MaxoutSlots, NormSlots, Slot, SrfParams};
-
-const EPSILON: f64 = 1e-3;
-
-/// How a pass is run.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Mode<'a> {
-    /// Whether batch norms use the statistics of the batch (and update the moving ones) or the moving ones.
-    pub uses_batch_statistics: bool,
-    /// Where dropout's decisions come from; none drops nothing.
-    pub draw: Option<Draw<'a>>,
-}
+use crate::srf::{EPSILON, Mode};
 
 /// The layers and their activations.
 pub struct FrontEnd<E> {
@@ -35,6 +25,7 @@ pub struct FrontEnd<E> {
     proj: Dense<E>,
     encaps: Encapsulate<E>,
     ln_in: LayerNorm<E>,
+    dropout: Dropout,
     activations: Activations<E>,
     /// Gradients, each the size of the activation it belongs to.
     gradients: Gradients<E>,
@@ -51,7 +42,7 @@ pub struct Activations<E> {
     pub projected: Frames<E>,
     /// After squash.
     pub capsules: Frames<E>,
-    /// After the layer norm.
+    /// After the layer norm and dropout.
     pub normed: Frames<E>,
 }
 
@@ -67,10 +58,11 @@ impl<E: Element> FrontEnd<E> {
 
     /// The front end of the network that `config`, which has been checked, describes.
     ///
-    /// Its layers' dropout has the numbers 0, 1 and 2.
+    /// Its layers' dropout has the numbers 0 to 3.
     pub fn new(config: &SrfConfig) -> Self {
         let (filters, height, depth) = (config.filters, config.primary_height, config.primary_depth);
         let rate = config.dropout.conv;
+        let window = config.capsule_shape(0);
         let conv1 = strided(config.features, 1, filters);
         let conv2 = strided(conv1.n_freq_out(), filters, filters);
         let width = conv2.width_out();
@@ -82,6 +74,7 @@ impl<E: Element> FrontEnd<E> {
             proj: Dense::new(width, height),
             encaps: Encapsulate::new(height, depth, rate, 2),
             ln_in: LayerNorm::new(height * depth, EPSILON),
+            dropout: Dropout::new(config.dropout.input, 3),
             activations: Activations {
                 conv1: Frames::new(conv1.width_out(), [0, 0]),
                 norm1: Frames::new(conv1.width_out(), Self::MARGIN),
@@ -89,7 +82,7 @@ impl<E: Element> FrontEnd<E> {
                 slices: Frames::new(width, [0, 0]),
                 projected: Frames::new(height, Encapsulate::<E>::MARGIN),
                 capsules: Frames::new(height * depth, [0, 0]),
-                normed: Frames::new(height * depth, [0, 0]),
+                normed: Frames::new(height * depth, [window.window_left, window.window_right]),
             },
             gradients: Gradients {
                 norm1: Frames::new(conv1.width_out(), [0, 0]),
@@ -97,6 +90,11 @@ impl<E: Element> FrontEnd<E> {
                 projected: Frames::new(height, [0, 0]),
             },
         }
+    }
+
+    /// The primary capsules of the last forward pass.
+    pub(crate) fn output(&self) -> &Frames<E> {
+        &self.activations.normed
     }
 
     /// What the layers computed in the last forward pass.
@@ -118,7 +116,8 @@ impl<E: Element> FrontEnd<E> {
         normalise(&mut self.bn2, slots.bn2, values, mode, &a.conv2, &mut a.slices);
         self.proj.forward(slots.proj.kernel.of(values), Some(slots.proj.bias.of(values)), &a.slices, &mut a.projected);
         self.encaps.forward(branches(slots.encaps, values), mode.draw, &a.projected, &mut a.capsules);
-        self.ln_in.forward(norm_params(slots.ln_in, values), &a.capsules, &mut a.normed);
+        self.ln_in.forward(slots.ln_in.params(values), &a.capsules, &mut a.normed);
+        self.dropout.apply(mode.draw, &mut a.normed);
         &a.normed
     }
 
@@ -135,29 +134,34 @@ impl<E: Element> FrontEnd<E> {
         gradient: &mut [E],
     ) {
         let (a, g) = (&self.activations, &mut self.gradients);
-        let norm = norm_gradient(slots.ln_in, gradient);
-        self.ln_in.backward(norm_params(slots.ln_in, values), &a.capsules, grad, norm);
+        self.dropout.apply(mode.draw, grad);
+        self.ln_in.backward(slots.ln_in.params(values), &a.capsules, grad, slots.ln_in.gradient(gradient));
         let of_branches = branch_gradients(slots.encaps, gradient);
         let kernels = branches(slots.encaps, values);
         self.encaps.backward(kernels, mode.draw, &a.projected, grad, of_branches, &mut g.projected);
         let [kernel, bias] = Slot::disjoint_mut([slots.proj.kernel, slots.proj.bias], gradient);
         let weights = slots.proj.kernel.of(values);
         self.proj.backward(weights, &a.slices, &g.projected, kernel, Some(bias), &mut g.slices);
-        let norm = norm_gradient(affine(slots.bn2), gradient);
-        self.bn2.backward(norm_params(affine(slots.bn2), values), &a.conv2, &mut g.slices, norm);
+        let norm = affine(slots.bn2);
+        self.bn2.backward(norm.params(values), &a.conv2, &mut g.slices, norm.gradient(gradient));
         let of_branches = branch_gradients(slots.conv2, gradient);
         let kernels = branches(slots.conv2, values);
         self.conv2.backward(kernels, mode.draw, &a.norm1, &g.slices, of_branches, Some(&mut g.norm1));
-        let norm = norm_gradient(affine(slots.bn1), gradient);
-        self.bn1.backward(norm_params(affine(slots.bn1), values), &a.conv1, &mut g.norm1, norm);
+        let norm = affine(slots.bn1);
+        self.bn1.backward(norm.params(values), &a.conv1, &mut g.norm1, norm.gradient(gradient));
         let of_branches = branch_gradients(slots.conv1, gradient);
         self.conv1.backward(branches(slots.conv1, values), mode.draw, x, &g.norm1, of_branches, None);
     }
 }
 
 /// A convolution that halves time and frequency; an even number of frequencies needs no padding before the first.
-fn strided(n_freq: usize, n_channels: usize, n_filters: usize) -> Conv {
+pub(crate) fn strided(n_freq: usize, n_channels: usize, n_filters: usize) -> Conv {
     Conv { kernel: [3, 3], stride: [2, 2], n_freq, pad_freq: [n_freq % 2, 1], n_channels, n_filters }
+}
+
+/// The convolution that gives `height` capsules their `depth`.
+pub(crate) fn capsulation(height: usize, depth: usize) -> Conv {
+    Conv { kernel: [3, 3], stride: [1, 1], n_freq: height, pad_freq: [1, 1], n_channels: 1, n_filters: depth }
 }
 
 fn normalise<E: Element>(
@@ -178,7 +182,7 @@ fn normalise<E: Element>(
     layer.forward(NormParams { gamma, beta }, statistics, x, y);
 }
 
-fn branches<E>(slots: MaxoutSlots, values: &[E]) -> [Branch<'_, E>; 2] {
+pub(crate) fn branches<E>(slots: MaxoutSlots, values: &[E]) -> [Branch<'_, E>; 2] {
     [slots.a, slots.b].map(|branch| Branch { kernel: branch.kernel.of(values), bias: Some(branch.bias.of(values)) })
 }
 
@@ -190,15 +194,6 @@ fn branch_gradients<E>(slots: MaxoutSlots, gradient: &mut [E]) -> [BranchGradien
 
 fn affine(slots: BatchNormSlots) -> NormSlots {
     NormSlots { gamma: slots.gamma, beta: slots.beta }
-}
-
-fn norm_params<E>(slots: NormSlots, values: &[E]) -> NormParams<'_, E> {
-    NormParams { gamma: slots.gamma.of(values), beta: slots.beta.of(values) }
-}
-
-fn norm_gradient<E>(slots: NormSlots, gradient: &mut [E]) -> NormGradient<'_, E> {
-    let [gamma, beta] = Slot::disjoint_mut([slots.gamma, slots.beta], gradient);
-    NormGradient { gamma, beta }
 }
 
 #[cfg(test)]

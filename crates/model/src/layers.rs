@@ -7,23 +7,29 @@
 //! the number of threads nor, forward in inference, on batch mates.
 
 mod batch_norm;
+mod capsules;
 mod conv_maxout;
 mod dense;
+mod dropout;
 mod encapsulate;
 mod layer_norm;
+mod lengths;
 mod per_thread;
 
 #[cfg(test)]
 mod tests;
 
-use kernels::{Dropout, Element};
+use kernels::Element;
 use rayon::prelude::*;
 
 pub use batch_norm::{BatchNorm, Statistics};
+pub use capsules::{CapsuleGradient, CapsuleParams, Capsules, Decisions};
 pub use conv_maxout::{BranchGradient, ConvMaxout};
 pub use dense::Dense;
+pub use dropout::Dropout;
 pub use encapsulate::Encapsulate;
 pub use layer_norm::LayerNorm;
+pub use lengths::Lengths;
 
 /// Where dropout's decisions come from in training.
 #[derive(Clone, Copy, Debug)]
@@ -36,8 +42,8 @@ pub struct Draw<'a> {
 
 impl Draw<'_> {
     /// The dropout of one layer for one utterance.
-    pub fn dropout(self, rate: f64, layer: u32, utterance: usize) -> Option<Dropout> {
-        Dropout::new(rate, self.seed, layer, self.utterances[utterance])
+    pub fn dropout(self, rate: f64, layer: u32, utterance: usize) -> Option<kernels::Dropout> {
+        kernels::Dropout::new(rate, self.seed, layer, self.utterances[utterance])
     }
 }
 

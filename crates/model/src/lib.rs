@@ -10,5 +10,7 @@ pub mod layers;
 pub mod optim;
 pub mod params;
 pub mod random;
+pub mod srf;
+pub mod stream;
 pub mod summary;
 pub mod weights;

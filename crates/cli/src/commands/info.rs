@@ -62,6 +62,9 @@ fn read_weights(path: &Path) -> anyhow::Result<Recipe> {
 /// The configuration of a model directory, after a look whether the weights beside it are of that model.
 fn read_directory(dir: &Path) -> anyhow::Result<Recipe> {
     let (config, weights) = (dir.join("config.toml"), dir.join("weights.safetensors"));
+    if !config.exists() {
+        bail!("`{}` has no config.toml, expected a recipe, a model directory or a weights file", dir.display());
+    }
     let recipe = Recipe::load(&config)?;
     let (model, _) = weights::load(&weights)?;
     if model != recipe.model {

@@ -35,6 +35,11 @@ pub(crate) fn n_panels(n: usize) -> usize {
 }
 
 impl<E: Element> ConvWeights<E> {
+    /// The convolution they belong to.
+    pub fn conv(&self) -> &Conv {
+        &self.conv
+    }
+
     /// Room for the weights of `conv`; nothing is packed yet.
     pub fn new(conv: Conv) -> Self {
         let lanes = 2 * conv.n_lanes();

@@ -101,9 +101,9 @@ pub enum Initialiser {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Gradient {
-    /// Through every iteration of a slice; off: the coupling coefficients of the last iteration count as constants.
+    /// Through every iteration of a slice; off: through the last one only.
     pub through_iterations: bool,
-    /// Through the output of the slice before; off: it counts as a constant.
+    /// To the slice before, through the output carried from it; off: that output counts as a constant.
     pub through_time: bool,
 }
 

@@ -6,11 +6,12 @@
 //! # Shapes
 //! - in: frames of `[height]` with one zero frame before and after, out: frames of `[height][depth]`
 
-use kernels::{Branch, Conv, Element};
+use kernels::{Branch, Element};
 use rayon::prelude::*;
 
 use super::{BranchGradient, ConvMaxout, Draw};
 use crate::frames::Frames;
+use crate::front_end::capsulation;
 
 /// The layer; saves the capsules before the squash.
 pub struct Encapsulate<E> {
@@ -25,8 +26,7 @@ impl<E: Element> Encapsulate<E> {
 
     /// A layer for `height` capsules of `depth`; dropout as in [`ConvMaxout::new`].
     pub fn new(height: usize, depth: usize, rate: f64, number: u32) -> Self {
-        let conv =
-            Conv { kernel: [3, 3], stride: [1, 1], n_freq: height, pad_freq: [1, 1], n_channels: 1, n_filters: depth };
+        let conv = capsulation(height, depth);
         Self {
             depth,
             conv: ConvMaxout::new(conv, Self::MARGIN, rate, number),

@@ -2,6 +2,7 @@
 
 use super::{Init, Layout, Slot};
 use crate::config::{CapsuleShape, Initialiser, SrfConfig};
+use crate::layers::{NormGradient, NormParams};
 
 /// Deviation of the normal initialiser.
 const NORMAL: Init = Init::Normal { deviation: 0.1 };
@@ -56,6 +57,19 @@ pub struct NormSlots {
     pub gamma: Slot,
     /// Shift.
     pub beta: Slot,
+}
+
+impl NormSlots {
+    /// This part of a model's values.
+    pub fn params<E>(self, values: &[E]) -> NormParams<'_, E> {
+        NormParams { gamma: self.gamma.of(values), beta: self.beta.of(values) }
+    }
+
+    /// This part of a gradient, to be written.
+    pub fn gradient<E>(self, gradient: &mut [E]) -> NormGradient<'_, E> {
+        let [gamma, beta] = Slot::disjoint_mut([self.gamma, self.beta], gradient);
+        NormGradient { gamma, beta }
+    }
 }
 
 /// A batch norm; the two statistics lie beyond the trainable part.

@@ -11,7 +11,7 @@ use super::{LoadWeightsError, VALUE_BYTES};
 use crate::config::ModelConfig;
 use crate::params::{Layout, Tensor};
 
-/// The most bytes a header may have; a model of 100 layers needs 60,000.
+/// The most bytes a header may have; a model of 100 layers needs less than 60,000.
 pub const MAX_HEADER_BYTES: u64 = 1 << 20;
 
 /// The version of what is written here; another version is refused.

@@ -142,6 +142,16 @@ fn a_header_of_absurd_size_is_refused_before_it_is_read() {
 }
 
 #[test]
+fn the_deepest_model_has_a_header_far_below_the_limit() {
+    let one = crate::config::PerLayer::Same(1);
+    let srf = SrfConfig { layers: 100, hidden_height: one.clone(), hidden_depth: one, ..SrfConfig::new(5) };
+    let bytes = bytes_of(&with_values(srf));
+    let n_header = u64::from_le_bytes(bytes[..8].try_into().unwrap());
+    assert!((30_000..60_000).contains(&n_header), "{n_header}");
+    assert!(read_bytes(&bytes).is_ok());
+}
+
+#[test]
 fn tensors_that_are_missing_extra_misshapen_or_of_another_type_are_named() {
     let bytes = bytes_of(&small());
     let renamed = with_header(&bytes, "\"ln_out.beta\"", "\"ln_out.bela\"");

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::forward::{self, COUPLINGS, add_weighted, by_count, predict_consecutive, predict_tile};
 use super::{
     GradientPaths, Layer, MAX_INPUTS, Packed, Routing, SQUASH_EPSILON, TILE, UtteranceBack, Workspace, deal, pack,
-    softmax, squash, sum_each, weights,
+    softmax, specialised, squash, sum_each, weights,
 };
 use crate::BLOCK;
 use crate::buffer::Buffer;
@@ -195,13 +195,19 @@ impl Row {
 /// Walks back through the utterances of a task.
 #[inline(always)]
 pub(super) fn run<V: Vector>(task: &mut Task<'_>) {
+    let layer = task.layer;
+    specialised!(layer, run_layer::<V>(layer, task));
+}
+
+#[inline(always)]
+fn run_layer<V: Vector>(layer: &Layer, task: &mut Task<'_>) {
     // SAFETY: rows, layer and trace hold what `all` checked, and both functions size the scratch that they use.
     unsafe {
-        if task.layer.n_iterations == 1 && task.rows.len() > 1 {
-            side_by_side::<V>(task);
+        if layer.n_iterations == 1 && task.rows.len() > 1 {
+            side_by_side::<V>(layer, task);
         } else {
             for index in 0..task.rows.len() {
-                alone::<V>(task, index);
+                alone::<V>(layer, task, index);
             }
         }
     }
@@ -212,8 +218,8 @@ pub(super) fn run<V: Vector>(task: &mut Task<'_>) {
 /// # Safety
 /// As in [`run`].
 #[inline(always)]
-unsafe fn side_by_side<V: Vector>(task: &mut Task<'_>) {
-    let Task { layer, trace, paths, rows, scratch } = task;
+unsafe fn side_by_side<V: Vector>(layer: &Layer, task: &mut Task<'_>) {
+    let Task { trace, paths, rows, scratch, .. } = task;
     let (len, together) = (layer.len, layer.n_together());
     scratch.resize((rows.len() + 1 + TILE * together) * len);
     let carries = layer.is_sequential && paths.through_time;
@@ -399,9 +405,9 @@ unsafe fn softmax_backward<V: Vector, const N: usize>(
 /// # Safety
 /// As in [`run`].
 #[inline(always)]
-unsafe fn alone<V: Vector>(task: &mut Task<'_>, index: usize) {
+unsafe fn alone<V: Vector>(layer: &Layer, task: &mut Task<'_>, index: usize) {
     let row = task.rows[index];
-    let Task { layer, trace, paths, scratch, .. } = task;
+    let Task { trace, paths, scratch, .. } = task;
     let (len, n) = (layer.len, layer.n_iterations);
     scratch.resize((2 * n + 4 + TILE * layer.n_in) * len + (TILE * COUPLINGS + layer.n_in) * layer.n_lanes);
     // SAFETY: the parts of the scratch do not overlap, and have room for what is said of them.

@@ -5,7 +5,8 @@ use std::{array, ptr};
 use rayon::prelude::*;
 
 use super::{
-    Layer, MAX_INPUTS, Packed, Routing, TILE, Utterance, Workspace, deal, pack, predict, softmax, squash, unpack,
+    Layer, MAX_INPUTS, Packed, Routing, TILE, Utterance, Workspace, deal, pack, predict, softmax, specialised, squash,
+    unpack,
 };
 use crate::BLOCK;
 use crate::buffer::Buffer;
@@ -133,13 +134,19 @@ impl Row {
 /// Routes the utterances of a task.
 #[inline(always)]
 pub(super) fn run<V: Vector>(task: &mut Task<'_>) {
+    let layer = task.layer;
+    specialised!(layer, run_layer::<V>(layer, task));
+}
+
+#[inline(always)]
+fn run_layer<V: Vector>(layer: &Layer, task: &mut Task<'_>) {
     // SAFETY: rows and layer hold what `all` checked, and both functions size the scratch that they use.
     unsafe {
-        if task.layer.n_iterations == 1 && task.rows.len() > 1 {
-            side_by_side::<V>(&task.layer, &task.rows, task.scratch);
+        if layer.n_iterations == 1 && task.rows.len() > 1 {
+            side_by_side::<V>(layer, &task.rows, task.scratch);
         } else {
             for row in &task.rows {
-                alone::<V>(&task.layer, row, task.scratch);
+                alone::<V>(layer, row, task.scratch);
             }
         }
     }

@@ -10,7 +10,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::backward::{Row, Trace};
-use super::{Layer, Packed, Workspace, sum_each};
+use super::{Layer, Packed, Workspace, specialised, sum_each};
 use crate::BLOCK;
 use crate::buffer::Buffer;
 use crate::simd::Vector;
@@ -18,7 +18,7 @@ use crate::simd::Vector;
 /// Slices whose gradients of sums and poses stay in the second-level cache while all capsules use them.
 const CHUNK: usize = 64;
 /// Floats of vote gradients that stay in the first-level cache.
-const VOTES_FLOATS: usize = 4096;
+const VOTES_FLOATS: usize = 8192;
 
 /// Some heights of the input capsules for one thread, and its scratch.
 pub(super) struct Task<'a> {
@@ -69,8 +69,13 @@ pub(super) fn all(
 #[inline(always)]
 pub(super) fn run<V: Vector>(task: &mut Task<'_>) {
     let layer = task.layer;
+    specialised!(layer, run_layer::<V>(layer, task));
+}
+
+#[inline(always)]
+fn run_layer<V: Vector>(layer: &Layer, task: &mut Task<'_>) {
     let n_heights = layer.stride / layer.depth_in;
-    let n_some = (VOTES_FLOATS / layer.len).clamp(4, 16) / 4 * 4;
+    let n_some = (VOTES_FLOATS / layer.len).clamp(4, 64) / 4 * 4;
     task.scratch.resize(n_some * layer.len);
     let d_votes = task.scratch.as_mut_ptr();
     for row in task.rows {
@@ -82,7 +87,7 @@ pub(super) fn run<V: Vector>(task: &mut Task<'_>) {
                         let some = Some { i, t, n: n_some.min(end - t), d_votes };
                         // SAFETY: `d_votes` has room for `n_some` slices, the slices are the row's, and the
                         // capsule is the task's.
-                        unsafe { some.add_gradients::<V>(task, row) };
+                        unsafe { some.add_gradients::<V>(layer, task, row) };
                     }
                 }
             }
@@ -102,8 +107,7 @@ impl Some {
     /// # Safety
     /// `d_votes` has room for `n` slices, which are `row`'s, and the capsule belongs to `task`.
     #[inline(always)]
-    unsafe fn add_gradients<V: Vector>(&self, task: &Task<'_>, row: &Row) {
-        let layer = &task.layer;
+    unsafe fn add_gradients<V: Vector>(&self, layer: &Layer, task: &Task<'_>, row: &Row) {
         let at = self.t * layer.stride + self.i * layer.depth_in;
         // SAFETY: the caller's promise.
         unsafe {
