@@ -2,6 +2,7 @@
 
 use std::error::Error;
 
+use audio::convert::ConvertError;
 use model::weights::LoadWeightsError;
 
 /// The advice of the first error in the chain that has some.
@@ -12,5 +13,6 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
 }
 
 fn advice(cause: &(dyn Error + 'static)) -> Option<String> {
-    cause.downcast_ref::<LoadWeightsError>().and_then(LoadWeightsError::hint)
+    let of_weights = cause.downcast_ref::<LoadWeightsError>().and_then(LoadWeightsError::hint);
+    of_weights.or_else(|| cause.downcast_ref::<ConvertError>().and_then(ConvertError::hint))
 }

@@ -27,6 +27,8 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Bench(commands::bench::Args),
+    Convert(commands::convert::Args),
+    Features(commands::features::Args),
     Info(commands::info::Args),
 }
 
@@ -57,6 +59,8 @@ fn main() -> ExitCode {
 fn run(command: Command, out: &Printer) -> anyhow::Result<Exit> {
     match command {
         Command::Bench(args) => commands::bench::run(args, out),
+        Command::Convert(args) => commands::convert::run(args, out),
+        Command::Features(args) => commands::features::run(args, out),
         Command::Info(args) => commands::info::run(args, out),
     }
 }
