@@ -1,1 +1,3 @@
 //! Corpora in, a model directory out.
+
+pub mod builtin;
