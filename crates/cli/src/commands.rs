@@ -1,1 +1,4 @@
 //! One file a command: its arguments as typed, and `run`, which turns them into library calls.
+
+pub(crate) mod prepare;
+pub(crate) mod validate;

@@ -1,8 +1,14 @@
 //! What to do about an error: an error in, a line of advice out.
 
+use train::builtin::espeak::EspeakError;
+use train::corpus::prepare::PrepareError;
+
 /// The advice of the first error in the chain that has some.
 ///
 /// Library errors say what is wrong; those that also know what to do have a `hint` method, asked here.
-pub(crate) fn hint(_error: &anyhow::Error) -> Option<String> {
-    None
+pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
+    error.chain().find_map(|cause| {
+        let prepare = cause.downcast_ref::<PrepareError>().and_then(PrepareError::hint);
+        prepare.or_else(|| cause.downcast_ref::<EspeakError>().and_then(EspeakError::hint))
+    })
 }

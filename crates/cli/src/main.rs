@@ -5,6 +5,7 @@
 mod commands;
 mod hint;
 mod printer;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -25,7 +26,10 @@ struct Cli {
 }
 
 #[derive(Subcommand)]
-enum Command {}
+enum Command {
+    Prepare(commands::prepare::Args),
+    Validate(commands::validate::Args),
+}
 
 /// How a command that could start ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -51,6 +55,9 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command, _out: &Printer) -> anyhow::Result<Exit> {
-    match command {}
+fn run(command: Command, out: &Printer) -> anyhow::Result<Exit> {
+    match command {
+        Command::Prepare(args) => commands::prepare::run(args, out),
+        Command::Validate(args) => commands::validate::run(args, out),
+    }
 }

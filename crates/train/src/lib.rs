@@ -1,3 +1,8 @@
 //! Corpora in, a model directory out.
 
 pub mod builtin;
+pub mod corpus;
+
+mod noise;
+mod resample;
+mod seed;

@@ -33,7 +33,14 @@ mod tests {
     fn each_place_has_its_own_numbers() {
         let first = |seed, place: &[u64]| generator(seed, place).u64(..);
         assert_eq!(first(1, &[2, 3]), first(1, &[2, 3]));
-        let all = [first(1, &[2, 3]), first(1, &[3, 2]), first(2, &[2, 3]), first(1, &[2]), first(1, &[]), first(1, &[2, 3, 0])];
+        let all = [
+            first(1, &[2, 3]),
+            first(1, &[3, 2]),
+            first(2, &[2, 3]),
+            first(1, &[2]),
+            first(1, &[]),
+            first(1, &[2, 3, 0]),
+        ];
         let distinct: std::collections::HashSet<u64> = all.into_iter().collect();
         assert_eq!(distinct.len(), all.len());
     }

@@ -38,7 +38,9 @@ pub(crate) fn for_each_line_of(
     }
 }
 
-/// A whole text file of at most `limit` bytes, whose bytes need not be UTF-8: those that are not are replaced.
+/// A whole text file of at most `limit` bytes in UTF-8, or in UTF-16 with its mark (as Praat writes it).
+///
+/// Bytes that are neither are replaced: a label file of the last century with one accent in it is still readable.
 pub(crate) fn read_text(path: &Path, limit: u64) -> Result<String, Fault> {
     let file = File::open(path)?;
     let found = file.metadata()?.len();
@@ -47,7 +49,19 @@ pub(crate) fn read_text(path: &Path, limit: u64) -> Result<String, Fault> {
     }
     let mut bytes = Vec::new();
     file.take(limit).read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok(decode(&bytes))
+}
+
+fn decode(bytes: &[u8]) -> String {
+    let utf16 = |bytes: &[u8], unit: fn([u8; 2]) -> u16| {
+        let units: Vec<u16> = bytes.chunks_exact(2).map(|pair| unit([pair[0], pair[1]])).collect();
+        String::from_utf16_lossy(&units)
+    };
+    match bytes {
+        [0xff, 0xfe, rest @ ..] => utf16(rest, u16::from_le_bytes),
+        [0xfe, 0xff, rest @ ..] => utf16(rest, u16::from_be_bytes),
+        _ => String::from_utf8_lossy(bytes).into_owned(),
+    }
 }
 
 enum Line {
