@@ -61,7 +61,19 @@ fn ways(rule: &str) -> &'static [&'static str] {
 const RULES: &[(&str, &[&str])] = &[
     (
         "sentence",
-        &["{story}", "{story}", "{story}", "{question}", "{command}", "{clock}", "{calendar}", "{digits}", "{shop}"],
+        &[
+            "{story}",
+            "{story}",
+            "{story}",
+            "{story}, because {story}",
+            "{story}, while {story}",
+            "{question}",
+            "{command}",
+            "{clock}",
+            "{calendar}",
+            "{digits}",
+            "{shop}",
+        ],
     ),
     (
         "story",

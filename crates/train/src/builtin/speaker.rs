@@ -51,7 +51,7 @@ impl Speaker {
             sex,
             tract_hz: (tract * RATE_HZ as f32 / 100.0).round() as u32 * 100,
             manner: Manner {
-                stretch: between(rng, 0.75, 1.25),
+                stretch: between(rng, 0.92, 1.4),
                 pitch_hz,
                 pitch_range_hz: pitch_hz * between(rng, 0.06, 0.18),
             },
