@@ -20,7 +20,8 @@ fn tone() -> Vec<f32> {
 }
 
 fn data(name: &str) -> Recording {
-    Recording::open(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)).unwrap()
+    Recording::open(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name))
+        .expect("the file is in the repository")
 }
 
 fn signal_to_noise_db(signal: &[f32], found: &[f32]) -> f64 {
