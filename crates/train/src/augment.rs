@@ -8,6 +8,7 @@ use fastrand::Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::noise;
+use crate::playback::play;
 use crate::seed::{between, generator, number_of};
 
 /// What to do; the default does nothing.
@@ -174,7 +175,7 @@ fn any_span(rng: &mut Rng, n: usize, max_length: usize) -> (usize, usize) {
 fn change_speed(samples: &mut Vec<f32>, rate_hz: u32, speed: f64) {
     let played_hz = (f64::from(rate_hz) * speed).round() as u32;
     if played_hz != rate_hz {
-        *samples = crate::resample::resample(samples, played_hz, rate_hz);
+        *samples = play(std::mem::take(samples), played_hz, rate_hz);
     }
 }
 

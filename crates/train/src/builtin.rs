@@ -20,6 +20,9 @@ use self::speaker::{Sex, Speaker};
 use self::voice::{Speech, Voice};
 use crate::seed::generator;
 
+/// The mean length of an utterance, to turn hours into utterances.
+pub const USUAL_LENGTH_S: f64 = 3.3;
+
 /// Who speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Voices {

@@ -142,3 +142,8 @@ impl Watcher for Unwatched {
     fn begin(&self, _what: &'static str, _n_steps: usize) {}
     fn advance(&self) {}
 }
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;

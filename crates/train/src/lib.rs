@@ -5,5 +5,5 @@ pub mod builtin;
 pub mod corpus;
 
 mod noise;
-mod resample;
+mod playback;
 mod seed;

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 use super::grammar::Sentence;
 use super::speaker::Sex;
 use super::voice::RATE_HZ;
+use crate::playback::play;
 use crate::seed::generator;
 
 const PROGRAM: &str = "espeak-ng";
@@ -78,7 +79,8 @@ impl EspeakVoice {
         let recording = audio::Recording::from_bytes(PROGRAM, with_sizes(output.stdout));
         let samples = recording.and_then(|recording| recording.read(audio::Selection::default()));
         let samples = samples.map_err(|source| EspeakError::Output { source })?;
-        Ok(crate::resample::resample(&samples.values, samples.rate_hz, RATE_HZ))
+        let rate_hz = samples.rate_hz;
+        Ok(play(samples.values, rate_hz, RATE_HZ))
     }
 }
 

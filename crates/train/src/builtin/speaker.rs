@@ -10,6 +10,7 @@ use super::grammar::Sentence;
 use super::room::Room;
 use super::voice::{Manner, RATE_HZ, Span, Speech, Voice};
 use crate::noise;
+use crate::playback::play;
 use crate::seed::{between, generator};
 
 /// A woman's or a man's voice.
@@ -89,7 +90,7 @@ impl Speaker {
 /// Plays samples that were made at 16 kHz at `rate_hz`, and moves the times along.
 fn warp(speech: &mut Speech, rate_hz: u32) {
     let n_before = speech.samples.len();
-    speech.samples = crate::resample::resample(&speech.samples, rate_hz, RATE_HZ);
+    speech.samples = play(std::mem::take(&mut speech.samples), rate_hz, RATE_HZ);
     let n_after = speech.samples.len();
     let moved = |at: usize| {
         let at = (at as u64 * u64::from(RATE_HZ) + u64::from(rate_hz) / 2) / u64::from(rate_hz);

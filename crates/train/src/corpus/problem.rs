@@ -84,6 +84,22 @@ pub enum Fault {
     /// A recording that cannot be read.
     #[error(transparent)]
     Audio(Box<audio::ReadAudioError>),
+    /// The recording of a listed utterance that cannot be read.
+    #[error("utterance `{id}`: {reason}")]
+    AudioOf {
+        /// The utterance.
+        id: String,
+        /// Why not.
+        reason: String,
+    },
+    /// No length, where one is needed.
+    #[error("utterance `{id}` has no duration, its audio is {found_s} s")]
+    NoDuration {
+        /// The utterance.
+        id: String,
+        /// The length of its recording.
+        found_s: f64,
+    },
     /// Two utterances of one name.
     #[error("id `{id}` was already used by {first}")]
     DuplicateId {

@@ -49,11 +49,13 @@ pub fn validate(
     let lengths = lengths(&listed, depth, watcher);
     for Listed { line, utterance } in &listed {
         let mut tell = |fault| problems.add(path, Some(*line), fault);
-        match &lengths[&utterance.audio.path] {
+        let length = &lengths[&utterance.audio.path];
+        match length {
             Ok(found_s) => check_length(utterance, *found_s).into_iter().for_each(&mut tell),
-            Err(fault) => tell(Fault::Missing { what: format!("readable audio of `{}` ({fault})", utterance.id) }),
+            Err(fault) => tell(Fault::AudioOf { id: utterance.id.clone(), reason: fault.to_string() }),
         }
-        check_text(utterance, labels).into_iter().for_each(&mut tell);
+        let duration_s = utterance.audio.duration_s.or(length.as_ref().ok().copied());
+        check_text(utterance, labels, duration_s.unwrap_or(0.0)).into_iter().for_each(&mut tell);
     }
     problems.0.sort_by_key(|problem| problem.line);
     let seconds: f64 = listed.iter().filter_map(|listed| listed.utterance.audio.duration_s).sum();
@@ -100,10 +102,9 @@ fn decoded_length_s(path: &Path) -> Result<f64, Fault> {
 fn check_length(utterance: &Utterance, found_s: f64) -> Option<Fault> {
     let id = utterance.id.clone();
     let audio = &utterance.audio;
-    let Some(said_s) = audio.duration_s.filter(|said_s| said_s.is_finite() && 0.0 < *said_s) else {
-        return Some(Fault::Length { id, said_s: audio.duration_s.unwrap_or(0.0), found_s });
-    };
+    let Some(said_s) = audio.duration_s else { return Some(Fault::NoDuration { id, found_s }) };
     match audio.offset_s {
+        _ if !(said_s.is_finite() && 0.0 < said_s) => Some(Fault::Length { id, said_s, found_s }),
         Some(offset_s)
             if !(0.0..=found_s).contains(&offset_s) || found_s + MAX_LENGTH_DIFFERENCE_S < offset_s + said_s =>
         {
@@ -114,22 +115,18 @@ fn check_length(utterance: &Utterance, found_s: f64) -> Option<Fault> {
     }
 }
 
-fn check_text(utterance: &Utterance, labels: Option<&LabelSet>) -> Vec<Fault> {
+fn check_text(utterance: &Utterance, labels: Option<&LabelSet>, duration_s: f64) -> Option<Fault> {
     let id = utterance.id.clone();
     if utterance.text.trim().is_empty() {
-        return vec![Fault::EmptyText { id }];
+        return Some(Fault::EmptyText { id });
     }
-    let Some(labels) = labels else { return Vec::new() };
-    let classes = match labels.encode(&utterance.text) {
+    let classes = match labels?.encode(&utterance.text) {
         Ok(classes) => classes,
-        Err(error) => return vec![Fault::ForeignLabel { id, position: error.position, label: error.found }],
+        Err(error) => return Some(Fault::ForeignLabel { id, position: error.position, label: error.found }),
     };
-    let duration_s = utterance.audio.duration_s.unwrap_or(0.0);
     let (n_needed, n_frames) = (n_frames_needed(&classes), n_output_frames(duration_s));
-    if n_needed <= n_frames {
-        return Vec::new();
-    }
-    vec![Fault::TooManyLabels { id, n_labels: classes.len(), n_needed, n_frames, duration_s }]
+    let n_labels = classes.len();
+    (n_frames < n_needed).then_some(Fault::TooManyLabels { id, n_labels, n_needed, n_frames, duration_s })
 }
 
 /// Output frames of `duration_s` of sound: ceil(frames / 4).

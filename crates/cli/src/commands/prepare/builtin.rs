@@ -7,8 +7,8 @@ use anyhow::Context as _;
 use clap::{Args as ClapArgs, ValueEnum};
 use text::labels::Units;
 use text::labels::timit::PhoneSet;
-use train::builtin::Voices;
 use train::builtin::layout::{plain, timit, wsj};
+use train::builtin::{USUAL_LENGTH_S, Voices};
 use train::corpus::split::{Shares, SplitConfig};
 use train::corpus::targets::Labels;
 
@@ -16,9 +16,6 @@ use super::{Place, Targets, UnitsName, finish, no_checks};
 use crate::Exit;
 use crate::printer::Printer;
 use crate::watch::Bar;
-
-/// Utterances are this long on average, to turn hours into utterances a speaker.
-const USUAL_LENGTH_S: f64 = 2.6;
 
 #[derive(ClapArgs)]
 #[command(after_help = "Examples:\n  srf prepare builtin corpus --hours 2 --units words\n  \

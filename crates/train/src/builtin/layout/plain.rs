@@ -7,13 +7,11 @@ use rayon::prelude::*;
 
 use super::{Slot, WriteCorpusError, make_all, samples_of, writing};
 use crate::builtin::voice::{RATE_HZ, Span};
-use crate::builtin::{Cast, Sex, Take, Voices};
+use crate::builtin::{Cast, Sex, Take, USUAL_LENGTH_S, Voices};
 use crate::corpus::{AudioPart, Corpus, TRAIN, Timed, Utterance, Watcher};
 
 /// Takes that are made before their length is counted; not a setting, or it would change the corpus.
 const BATCH: usize = 512;
-/// The mean length of a take, for the watcher alone.
-const USUAL_LENGTH_S: f64 = 2.6;
 
 /// How much speech to make.
 #[derive(Clone, Debug, PartialEq)]
