@@ -18,7 +18,7 @@ use train::corpus::split::{Shares, SplitConfig};
 use train::corpus::summary::Check;
 use train::corpus::targets::{Case, Labels, TargetConfig};
 use train::corpus::wsj::TrainingSet;
-use train::corpus::{Corpus, TRAIN, commonvoice, folder, kaldi, librispeech, manifest, timit, wsj};
+use train::corpus::{Corpus, commonvoice, folder, kaldi, librispeech, manifest, timit, wsj};
 
 use crate::Exit;
 use crate::printer::Printer;
@@ -59,7 +59,7 @@ enum Kind {
         #[command(flatten)]
         targets: Targets,
     },
-    /// A Kaldi data directory (`wav.scp`, `text`, `utt2spk`, `segments`)
+    /// A Kaldi data directory (`wav.scp`, `text`, `utt2spk`, `segments`), or a folder of several
     Kaldi {
         #[command(flatten)]
         place: Place,
@@ -85,7 +85,7 @@ enum Kind {
         #[command(flatten)]
         targets: Targets,
     },
-    /// A NeMo manifest (JSONL), or any with `audio`, `dur`, `text`, `phones` or `phone_seq`
+    /// A NeMo manifest (JSONL) or a folder of several; `audio`, `dur`, `phones`, `phone_seq` are read too
     Nemo {
         #[command(flatten)]
         place: Place,
@@ -197,7 +197,7 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
         Kind::Kaldi { place, allow_commands, one, targets } => {
             let commands = if allow_commands { Commands::KeptIn(place.out.join("audio")) } else { Commands::Refused };
             let config = targets.config(Units::Chars, Labels::OfTraining, one.config()?)?;
-            finish(kaldi::read(&place.src, TRAIN, &commands), place, &config, &no_checks, out)
+            finish(kaldi::read(&place.src, &commands), place, &config, &no_checks, out)
         }
         Kind::Librispeech { place, targets } => {
             let config = targets.config(Units::Chars, Labels::OfTraining, SplitConfig::default())?;
@@ -209,9 +209,7 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
         }
         Kind::Nemo { place, one, targets } => {
             let config = targets.config(Units::Chars, Labels::OfTraining, one.config()?)?;
-            let (listed, problems) = manifest::load(&place.src);
-            let utterances = listed.into_iter().map(|listed| listed.utterance).collect();
-            finish((Corpus::of_one(TRAIN, utterances), problems), place, &config, &no_checks, out)
+            finish(manifest::read_corpus(&place.src), place, &config, &no_checks, out)
         }
         Kind::Folder { place, one, targets } => {
             let config = targets.config(Units::Chars, Labels::OfTraining, one.config()?)?;

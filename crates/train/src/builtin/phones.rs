@@ -16,17 +16,13 @@ pub(super) fn to_timit(segments: &[Segment], spans: &[(usize, usize)]) -> Vec<Sp
     let mut phones: Vec<Span> = Vec::with_capacity(segments.len() * 3 / 2);
     let mut index = 0;
     while index < segments.len() {
-        let n_taken = match syllabic(segments, index) {
-            Some(name) => {
-                push(&mut phones, spans[index].0, spans[index + 1].1, name);
-                2
-            }
-            None => {
-                write_one(&mut phones, segments, spans, index);
-                1
-            }
-        };
-        index += n_taken;
+        if let Some(name) = syllabic(segments, index) {
+            push(&mut phones, spans[index].0, spans[index + 1].1, name);
+            index += 2;
+        } else {
+            write_one(&mut phones, segments, spans, index);
+            index += 1;
+        }
     }
     phones
 }

@@ -123,3 +123,73 @@ fn set_level(samples: &mut [f32], level_dbfs: f32) {
         *sample *= gain;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn quiet(sex: Sex, index: usize) -> Speaker {
+        Speaker { snr_db: 60.0, ..Speaker::new(1, index, sex) }
+    }
+
+    /// The period that the vowels of a speaker repeat with, as the median of their autocorrelation peaks.
+    fn median_pitch_hz(speech: &Speech) -> f32 {
+        let vowels = speech
+            .phones
+            .iter()
+            .filter(|phone| ["aa", "ae", "iy", "ow", "ey", "ay", "ao"].contains(&phone.name.as_str()));
+        let mut pitches: Vec<f32> = vowels
+            .filter(|vowel| 1200 < vowel.end - vowel.start)
+            .map(|vowel| pitch_hz(&speech.samples[vowel.start..vowel.end]))
+            .collect();
+        pitches.sort_by(f32::total_cmp);
+        pitches[pitches.len() / 2]
+    }
+
+    fn pitch_hz(samples: &[f32]) -> f32 {
+        let correlation = |lag: usize| {
+            samples.iter().zip(&samples[lag..]).map(|(a, b)| a * b).sum::<f32>() / (samples.len() - lag) as f32
+        };
+        let best =
+            (RATE_HZ as usize / 320..RATE_HZ as usize / 65).max_by(|a, b| correlation(*a).total_cmp(&correlation(*b)));
+        RATE_HZ as f32 / best.unwrap() as f32
+    }
+
+    #[test]
+    fn pitch_is_the_speakers_whatever_the_vocal_tract() {
+        let mut voice = Voice::new();
+        for (sex, index) in [(Sex::Male, 0), (Sex::Female, 1), (Sex::Male, 2), (Sex::Female, 3)] {
+            let speaker = quiet(sex, index);
+            let sentence = Sentence { spoken: "they know the day they saw a large bean, far away in may.".to_owned() };
+            let found_hz = median_pitch_hz(&speaker.say(&mut voice, &sentence, &mut Rng::with_seed(1)));
+            // The melody moves by up to a fifth around the mean, and a take by another twentieth.
+            assert!((found_hz / speaker.manner.pitch_hz - 1.0).abs() < 0.25, "{found_hz} {}", speaker.manner.pitch_hz);
+        }
+    }
+
+    #[test]
+    fn the_length_does_not_depend_on_the_vocal_tract() {
+        let mut voice = Voice::new();
+        let [short, long] = [14_400, 19_500].map(|tract_hz| {
+            let speaker = Speaker { tract_hz, ..quiet(Sex::Male, 0) };
+            speaker.say(&mut voice, &Sentence::shared(0), &mut Rng::with_seed(1))
+        });
+        let ratio = long.samples.len() as f32 / short.samples.len() as f32;
+        assert!((ratio - 1.0).abs() < 0.02, "{ratio}");
+        for (a, b) in short.words.iter().zip(&long.words) {
+            assert!(a.start.abs_diff(b.start) < 400, "{a:?} {b:?}");
+        }
+    }
+
+    #[test]
+    fn the_level_is_set_and_never_clips() {
+        for level_dbfs in [-40.0, -20.0, 0.0] {
+            let mut samples: Vec<f32> = (0..1000).map(|i| if i % 100 == 0 { 100.0 } else { 1.0 }).collect();
+            set_level(&mut samples, level_dbfs);
+            let rms_dbfs = 10.0 * (noise::power(&samples) / FULL_SCALE / FULL_SCALE).log10();
+            let peak = samples.iter().fold(0.0f32, |peak, v| peak.max(*v));
+            assert!(peak <= PEAK * 1.0001);
+            assert!(peak > PEAK * 0.99 || (rms_dbfs - level_dbfs).abs() < 0.01, "{rms_dbfs} {level_dbfs}");
+        }
+    }
+}

@@ -44,9 +44,8 @@ fn read_table(root: &Path, table: &Path, problems: &mut Problems) -> Vec<Utteran
                 problems.add(table, Some(1), Fault::shape(text, "the columns `client_id`, `path` and `sentence`"));
             }
         }
-        None => {}
         Some(columns) if !text.is_empty() => utterances.extend(parse(root, columns, table, line, text, problems)),
-        Some(_) => {}
+        _ => {}
     });
     utterances
 }

@@ -4,6 +4,7 @@ mod scp;
 mod write;
 
 use std::collections::{HashMap, HashSet};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 pub use self::scp::{Commands, Source, parse_source};
@@ -11,13 +12,32 @@ pub use self::write::save;
 
 use super::lines::for_each_line;
 use super::problem::{Fault, Problem, Problems};
-use super::{AudioPart, Corpus, Utterance};
+use super::{AudioPart, Corpus, TRAIN, Utterance};
+
+/// Reads the directory `root` as the training part, or, where it has none itself, the directories in it as parts.
+pub fn read(root: &Path, commands: &Commands) -> (Corpus, Vec<Problem>) {
+    let entries = fs::read_dir(root).map(|entries| entries.flatten().map(|entry| entry.path()).collect());
+    let mut dirs: Vec<PathBuf> = entries.unwrap_or_default();
+    dirs.retain(|dir| dir.join("wav.scp").exists());
+    dirs.sort();
+    if root.join("wav.scp").exists() || dirs.is_empty() {
+        return read_dir(root, TRAIN, commands);
+    }
+    let (mut corpus, mut problems) = (Corpus::default(), Vec::new());
+    for dir in dirs {
+        let name = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let (part, found) = read_dir(&dir, &name, commands);
+        corpus.parts.extend(part.parts);
+        problems.extend(found);
+    }
+    (corpus, problems)
+}
 
 /// Reads the directory `root` as the part `name`.
 ///
 /// `wav.scp` and `text` must be there; `utt2spk`, `segments` and `reco2file_and_channel` may be. Without a speaker
 /// an utterance is its own.
-pub fn read(root: &Path, name: &str, commands: &Commands) -> (Corpus, Vec<Problem>) {
+fn read_dir(root: &Path, name: &str, commands: &Commands) -> (Corpus, Vec<Problem>) {
     let mut problems = Problems::default();
     let recordings = recordings(root, commands, &mut problems);
     let segments = segments(root, &recordings, &mut problems);
@@ -122,7 +142,7 @@ fn segments(root: &Path, recordings: &HashMap<String, (usize, AudioPart)>, probl
             line: *line,
         });
         segments.extend(whole);
-        segments.sort_by(|a, b| a.line.cmp(&b.line));
+        segments.sort_by_key(|segment: &Segment| segment.line);
         return segments;
     }
     for Row { line, key, value } in table(&path, problems) {

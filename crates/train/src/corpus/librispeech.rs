@@ -26,14 +26,11 @@ pub fn read(root: &Path) -> (Corpus, Vec<Problem>) {
 
 fn part_of(path: &Path) -> &'static str {
     let set = path.ancestors().filter_map(Path::file_name).map(|name| name.to_string_lossy().into_owned());
-    let mut set = set.filter(|name| ["dev-", "test-", "train-"].iter().any(|prefix| name.starts_with(prefix)));
-    match set.next().as_deref() {
-        Some("dev-clean") => DEV,
-        Some("test-clean") => TEST,
-        Some("dev-other") => "dev-other",
-        Some("test-other") => "test-other",
-        _ => TRAIN,
-    }
+    let known =
+        [("dev-other", "dev-other"), ("test-other", "test-other"), ("dev-", DEV), ("test-", TEST), ("train-", TRAIN)];
+    let mut parts =
+        set.filter_map(|name| known.iter().find(|(prefix, _)| name.starts_with(prefix)).map(|(_, part)| *part));
+    parts.next().unwrap_or(TRAIN)
 }
 
 fn parse(path: &Path, line: usize, text: &str, siblings: &Siblings, problems: &mut Problems) -> Option<Utterance> {

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::problem::{Fault, Problems};
 
 /// The longest line that is read; longer ones are told and skipped.
-pub(crate) const MAX_LINE_BYTES: usize = 1 << 20;
+pub(crate) const MAX_LINE_BYTES: usize = 4 << 20;
 
 /// Hands every line of the file at `path` to `each`, with its number from 1.
 pub(crate) fn for_each_line(path: &Path, problems: &mut Problems, each: impl FnMut(usize, &str, &mut Problems)) {
@@ -109,7 +109,7 @@ mod tests {
         bytes.extend(b"\nfour");
         let (lines, problems) = lines_of(&bytes);
         assert_eq!(lines, [(1, "one".to_owned()), (4, "four".to_owned())]);
-        assert_eq!(problems, ["f:2: not UTF-8 from byte 1 of the line", "f:3: line is longer than 1048576 bytes"]);
+        assert_eq!(problems, ["f:2: not UTF-8 from byte 1 of the line", "f:3: line is longer than 4194304 bytes"]);
     }
 
     #[test]

@@ -12,7 +12,7 @@
 //!
 //! Other keys are allowed and not read.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use super::lines::{for_each_line, for_each_line_of};
 use super::problem::{Fault, Problem, Problems};
-use super::{AudioPart, Timed, Utterance, tree};
+use super::{AudioPart, Corpus, TRAIN, Timed, Utterance, tree};
 
 /// A line as it stands in the file.
 #[derive(Serialize, Deserialize)]
@@ -66,12 +66,32 @@ pub fn load(path: &Path) -> (Vec<Listed>, Vec<Problem>) {
     (listed, problems.0)
 }
 
+/// Reads a manifest as the training part, or every manifest (`*.jsonl`) of a folder as the part of its name.
+pub fn read_corpus(path: &Path) -> (Corpus, Vec<Problem>) {
+    let utterances = |listed: Vec<Listed>| listed.into_iter().map(|listed| listed.utterance).collect();
+    if !path.is_dir() {
+        let (listed, problems) = load(path);
+        return (Corpus::of_one(TRAIN, utterances(listed)), problems);
+    }
+    let entries = fs::read_dir(path).map(|entries| entries.flatten().map(|entry| entry.path()).collect());
+    let mut manifests: Vec<PathBuf> = entries.unwrap_or_default();
+    manifests.retain(|path| tree::extension(path) == "jsonl");
+    manifests.sort();
+    let (mut parts, mut problems) = (Vec::new(), Vec::new());
+    for manifest in manifests {
+        let (listed, found) = load(&manifest);
+        parts.push((tree::stem(&manifest), utterances(listed)));
+        problems.extend(found);
+    }
+    (Corpus::of_parts(parts.iter_mut().map(|(name, utterances)| (name.as_str(), std::mem::take(utterances)))), problems)
+}
+
 /// The same of anything that can be read; `path` is what it is called and where relative paths start.
 pub fn read(reader: impl BufRead, path: &Path) -> (Vec<Listed>, Vec<Problem>) {
     let mut problems = Problems::default();
     let mut listed = Vec::new();
     for_each_line_of(reader, path, &mut problems, |line, text, problems| {
-        listed.extend(parse(path, line, text, problems))
+        listed.extend(parse(path, line, text, problems));
     });
     (listed, problems.0)
 }

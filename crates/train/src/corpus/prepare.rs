@@ -201,7 +201,7 @@ fn set_length(utterance: &mut Utterance, found_s: f64, problems: &mut Problems) 
     match (audio.offset_s, audio.duration_s) {
         (Some(offset_s), duration_s) => {
             let end_s = offset_s + duration_s.unwrap_or(found_s - offset_s);
-            if found_s + MAX_LENGTH_DIFFERENCE_S < end_s || end_s <= offset_s {
+            if offset_s < 0.0 || found_s + MAX_LENGTH_DIFFERENCE_S < end_s || end_s <= offset_s {
                 problems.add(&audio.path, None, Fault::BeyondEnd { id, end_s, found_s });
                 return false;
             }
@@ -216,5 +216,8 @@ fn set_length(utterance: &mut Utterance, found_s: f64, problems: &mut Problems) 
     if let Ok(path) = std::path::absolute(&audio.path) {
         audio.path = path;
     }
-    true
+    if audio.path.to_str().is_none() {
+        problems.add(&audio.path, None, Fault::NameNotUtf8);
+    }
+    audio.path.to_str().is_some()
 }

@@ -164,6 +164,9 @@ pub enum Fault {
         /// The length of the recording.
         found_s: f64,
     },
+    /// A name that JSON cannot hold.
+    #[error("the name of the file is not UTF-8")]
+    NameNotUtf8,
     /// A command where a file was expected.
     #[error("`{command}` is a command, which is not run")]
     Command {

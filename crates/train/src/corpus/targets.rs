@@ -147,7 +147,7 @@ impl TargetConfig {
         for phone in phones {
             match merged.last_mut() {
                 Some(last) if self.merge_silences && phone.name == "sil" && last.name == "sil" => {
-                    last.end_s = phone.end_s
+                    last.end_s = phone.end_s;
                 }
                 _ => merged.push(phone),
             }
@@ -158,7 +158,9 @@ impl TargetConfig {
     fn word_text(&self, sentence: &str, foreign: &mut Foreign) -> String {
         if self.labels == Labels::Wsj {
             let (text, dropped) = wsj::to_labels(sentence);
-            dropped.into_iter().for_each(|c| *foreign.entry(c.to_string()).or_insert(0) += 1);
+            for c in dropped {
+                *foreign.entry(c.to_string()).or_insert(0) += 1;
+            }
             return text;
         }
         let text = match self.case {

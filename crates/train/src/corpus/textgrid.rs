@@ -194,7 +194,7 @@ item []:
             name: "words".to_owned(),
             intervals: vec![Timed { start_s: 0.0, end_s: 1.5, name: "say \"3\"".to_owned() }],
         };
-        assert_eq!(parse(LONG).unwrap(), [expected.clone()]);
+        assert_eq!(parse(LONG).unwrap(), std::slice::from_ref(&expected));
         assert_eq!(parse(short).unwrap(), [expected]);
     }
 

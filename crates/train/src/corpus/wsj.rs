@@ -3,7 +3,7 @@
 //! The folder may hold the discs (`11-1.1`, `13-34.1`, ...) or the flattened form (`wsj0`, `wsj1`), in any case.
 //! Lists (`.ndx`) say which recordings belong to a part, transcripts (`.dot`) what is said in them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
@@ -168,7 +168,7 @@ pub fn read_list(reader: impl BufRead, path: &Path) -> (Vec<Entry>, Vec<Problem>
     let mut problems = Problems::default();
     let mut entries = Vec::new();
     for_each_line_of(reader, path, &mut problems, |line, text, problems| {
-        entries.extend(parse_entry(path, line, text, problems))
+        entries.extend(parse_entry(path, line, text, problems));
     });
     (entries, problems.0)
 }
@@ -183,14 +183,14 @@ fn parse_entry(path: &Path, line: usize, text: &str, problems: &mut Problems) ->
         return None;
     };
     let mut file = file.trim().trim_start_matches('/').to_lowercase();
-    if !Path::new(&file).extension().is_some_and(|e| e == "wv1") {
+    if Path::new(&file).extension().is_none_or(|e| e != "wv1") {
         file.push_str(".wv1");
     }
-    Some(Entry { line, disc: corrected(disc.trim(), &file, path), file })
+    Some(Entry { line, disc: corrected(disc.trim(), path), file })
 }
 
 /// The list of `eval93` names the disc it lies on, not the one its recordings lie on.
-fn corrected(disc: &str, _file: &str, list: &Path) -> String {
+fn corrected(disc: &str, list: &Path) -> String {
     if disc == "13_32_1" && ends_in(list, EVAL93_LIST) { "13_33_1".to_owned() } else { disc.to_owned() }
 }
 
@@ -198,17 +198,17 @@ fn corrected(disc: &str, _file: &str, list: &Path) -> String {
 #[derive(Default)]
 struct Transcripts {
     sentences: HashMap<String, String>,
-    files: HashMap<String, ()>,
+    files: HashSet<String>,
 }
 
 impl Transcripts {
     fn of(&mut self, id: &str, files: &HashMap<String, PathBuf>, problems: &mut Problems) -> Option<String> {
         let session: String = id.chars().take(6).chain("00".chars()).collect();
         if let Some(path) = files.get(&session)
-            && self.files.insert(session, ()).is_none()
+            && self.files.insert(session)
         {
             for_each_line(path, problems, |line, text, problems| {
-                self.sentences.extend(parse_transcript(path, line, text, problems))
+                self.sentences.extend(parse_transcript(path, line, text, problems));
             });
         }
         self.sentences.get(id).cloned()

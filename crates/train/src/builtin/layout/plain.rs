@@ -10,8 +10,8 @@ use crate::builtin::voice::{RATE_HZ, Span};
 use crate::builtin::{Cast, Sex, Take, USUAL_LENGTH_S, Voices};
 use crate::corpus::{AudioPart, Corpus, TRAIN, Timed, Utterance, Watcher};
 
-/// Takes that are made before their length is counted; not a setting, or it would change the corpus.
-const BATCH: usize = 512;
+/// The most takes that are held in memory at once.
+const MAX_BATCH: usize = 512;
 
 /// How much speech to make.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,14 +36,16 @@ pub fn write(config: &PlainConfig, out: &Path, watcher: &dyn Watcher) -> Result<
         fs::create_dir_all(&dir).map_err(writing(&dir))?;
     }
     let n_wanted = (config.hours * 3600.0 * f64::from(RATE_HZ)) as usize;
-    watcher.begin("speaking", (config.hours * 3600.0 / USUAL_LENGTH_S) as usize);
+    watcher.begin("speaking", n_usual(n_wanted));
     let mut utterances = Vec::new();
     let (mut n_made, mut next) = (0, 0);
     while n_made < n_wanted {
-        let slots: Vec<Slot> = (next..next + BATCH)
-            .map(|k| Slot { speaker: k % config.n_speakers, index: k / config.n_speakers })
-            .collect();
-        next += BATCH;
+        // Speakers take turns, and the corpus ends with the take that fills it: the size of batches changes nothing.
+        let n_batch = n_usual(n_wanted - n_made).clamp(1, MAX_BATCH);
+        let batch =
+            (next..next + n_batch).map(|k| Slot { speaker: k % config.n_speakers, index: k / config.n_speakers });
+        next += n_batch;
+        let slots: Vec<Slot> = batch.collect();
         let takes = make_all(&cast, &slots, watcher, |slot| (*slot, None), |slot, take| Ok((*slot, take)))?;
         let kept = takes.into_iter().take_while(|(_, take)| {
             let is_wanted = n_made < n_wanted;
@@ -56,6 +58,11 @@ pub fn write(config: &PlainConfig, out: &Path, watcher: &dyn Watcher) -> Result<
         utterances.extend(saved?);
     }
     Ok(Corpus::of_one(TRAIN, utterances))
+}
+
+/// About how many takes fill `n_samples`.
+fn n_usual(n_samples: usize) -> usize {
+    (n_samples as f64 / f64::from(RATE_HZ) / USUAL_LENGTH_S).ceil() as usize
 }
 
 fn sex(speaker: usize) -> Sex {

@@ -19,7 +19,7 @@ struct List {
     /// Speakers in the complete corpora.
     n_speakers: usize,
     /// What the list calls the disc, where it is wrong.
-    disc_in_list: Option<&'static str>,
+    said_disc: Option<&'static str>,
 }
 
 const LISTS: [List; 5] = [
@@ -30,7 +30,7 @@ const LISTS: [List; 5] = [
         dots: "11-13.1/wsj0/transcrp/dots/si_tr_s",
         first_letter: '0',
         n_speakers: 84,
-        disc_in_list: None,
+        said_disc: None,
     },
     List {
         ndx: "13-34.1/wsj1/doc/indices/si_tr_s.ndx",
@@ -39,7 +39,7 @@ const LISTS: [List; 5] = [
         dots: "13-34.1/wsj1/trans/wsj1/si_tr_s",
         first_letter: '2',
         n_speakers: 200,
-        disc_in_list: None,
+        said_disc: None,
     },
     List {
         ndx: "13-34.1/wsj1/doc/indices/h1_p0.ndx",
@@ -48,7 +48,7 @@ const LISTS: [List; 5] = [
         dots: "13-34.1/wsj1/trans/wsj1/si_dt_20",
         first_letter: '5',
         n_speakers: 10,
-        disc_in_list: None,
+        said_disc: None,
     },
     List {
         ndx: "11-13.1/wsj0/doc/indices/test/nvp/si_et_20.ndx",
@@ -57,7 +57,7 @@ const LISTS: [List; 5] = [
         dots: "11-14.1/wsj0/transcrp/dots/si_et_20",
         first_letter: '4',
         n_speakers: 8,
-        disc_in_list: None,
+        said_disc: None,
     },
     List {
         ndx: "13-32.1/wsj1/doc/indices/wsj1/eval/h1_p0.ndx",
@@ -66,7 +66,7 @@ const LISTS: [List; 5] = [
         dots: "13-33.1/wsj1/si_et_h1",
         first_letter: '6',
         n_speakers: 10,
-        disc_in_list: Some("13_32_1"),
+        said_disc: Some("13_32_1"),
     },
 ];
 
@@ -153,7 +153,7 @@ fn save(out: &Path, job: &Job, take: Take) -> Result<String, WriteCorpusError> {
 fn write_lists(out: &Path, jobs: &[Job]) -> Result<(), WriteCorpusError> {
     for (index, list) in LISTS.iter().enumerate() {
         let path = out.join(list.ndx);
-        let disc = list.disc_in_list.map_or_else(|| list.disc.replace(['-', '.'], "_"), str::to_owned);
+        let disc = list.said_disc.map_or_else(|| list.disc.replace(['-', '.'], "_"), str::to_owned);
         let entries = jobs.iter().filter(|job| job.list == index);
         let lines = entries.map(|job| format!("{disc}:{}/{}/{}.wv1\n", list.folder, &job.id[..3], job.id));
         let text = format!("; recordings of the built-in corpus\n{}", lines.collect::<String>());
@@ -167,7 +167,7 @@ fn write_transcripts(out: &Path, jobs: &[Job], texts: &[String]) -> Result<(), W
     let mut sessions: BTreeMap<PathBuf, String> = BTreeMap::new();
     for (job, text) in jobs.iter().zip(texts) {
         let path = out.join(LISTS[job.list].dots).join(&job.id[..3]).join(format!("{}00.dot", &job.id[..6]));
-        sessions.entry(path).or_default().push_str(&format!("{text} . ({})\n", job.id));
+        sessions.entry(path).or_default().extend([text, " . (", &job.id, ")\n"]);
     }
     sessions.iter().try_for_each(|(path, text)| create(path, text))
 }

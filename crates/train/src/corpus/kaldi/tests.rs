@@ -1,12 +1,9 @@
 //! Data directories as others write them, and our own read back.
 
-use std::fs;
-
 use proptest::prelude::*;
 
 use super::super::testing::{save_wav, shown};
 use super::*;
-use crate::corpus::TRAIN;
 
 #[test]
 fn values_of_wav_scp_are_files_or_commands() {
@@ -36,7 +33,7 @@ fn segments_cut_recordings_and_every_bad_line_is_told() {
     write(dir.path(), "text", "s-1 HELLO THERE\n");
     write(dir.path(), "utt2spk", "s-1 s\ns-5 s\n");
     write(dir.path(), "reco2file_and_channel", "r1 a B\nr2 a C\n");
-    let (corpus, problems) = read(dir.path(), TRAIN, &Commands::Refused);
+    let (corpus, problems) = read(dir.path(), &Commands::Refused);
     let utterance = corpus.utterances().next().unwrap();
     let audio = AudioPart { path: "/a.wav".into(), offset_s: Some(0.5), duration_s: Some(1.0), channel: Some(1) };
     assert_eq!((corpus.n_utterances(), &utterance.audio), (1, &audio));
@@ -62,13 +59,26 @@ fn commands_run_only_when_allowed() {
     write(dir.path(), "wav.scp", &format!("a cat {} |\nb false |\n", wav.display()));
     write(dir.path(), "text", "a ONE\nb TWO\n");
     let kept = dir.path().join("kept");
-    let (corpus, problems) = read(dir.path(), TRAIN, &Commands::KeptIn(kept.clone()));
+    let (corpus, problems) = read(dir.path(), &Commands::KeptIn(kept.clone()));
     assert_eq!(corpus.utterances().map(|u| u.audio.path.clone()).collect::<Vec<_>>(), [kept.join("a.wav")]);
     assert_eq!(fs::read(kept.join("a.wav")).unwrap(), fs::read(&wav).unwrap());
     assert_eq!(problems.len(), 1);
     assert!(problems[0].to_string().contains("`false` failed: exit status: 1"), "{}", problems[0]);
-    let (corpus, problems) = read(dir.path(), TRAIN, &Commands::Refused);
+    let (corpus, problems) = read(dir.path(), &Commands::Refused);
     assert_eq!((corpus.n_utterances(), problems.len()), (0, 2));
+}
+
+#[test]
+fn a_folder_of_directories_is_a_corpus_of_parts() {
+    let dir = tempfile::tempdir().unwrap();
+    for part in ["train", "dev"] {
+        fs::create_dir(dir.path().join(part)).unwrap();
+        write(&dir.path().join(part), "wav.scp", &format!("{part}-1 /a.wav\n"));
+        write(&dir.path().join(part), "text", &format!("{part}-1 ONE\n"));
+    }
+    let (corpus, problems) = read(dir.path(), &Commands::Refused);
+    assert_eq!(corpus.parts.iter().map(|part| part.name.as_str()).collect::<Vec<_>>(), ["dev", "train"]);
+    assert_eq!(problems.len(), 0);
 }
 
 fn rows(dir: &Path, name: &str) -> Vec<(String, String)> {
@@ -97,7 +107,7 @@ proptest! {
         prop_assert_eq!(keys("text"), keys("utt2dur"));
         prop_assert_eq!(keys(if is_cut { "segments" } else { "wav.scp" }), keys("text"));
         prop_assert!(keys("wav.scp").is_sorted() && keys("spk2utt").is_sorted_by(|a, b| a < b));
-        let (read, problems) = read(dir.path(), TRAIN, &Commands::Refused);
+        let (read, problems) = read(dir.path(), &Commands::Refused);
         prop_assert_eq!(shown(&problems), Vec::<String>::new());
         prop_assert_eq!(read.n_utterances(), utt2spk.len());
     }
