@@ -83,12 +83,12 @@ impl Element for f64 {
 #[non_exhaustive]
 pub enum ReadArkError {
     /// The file cannot be opened or read.
-    #[error("could not read `{name}`: {source}")]
+    #[error("could not read `{name}`: {cause}")]
     Io {
         /// The archive.
         name: String,
         /// What the system said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The archive ends inside an entry.
     #[error("`{name}` breaks off at byte {at}, inside an entry")]

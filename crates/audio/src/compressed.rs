@@ -1,4 +1,7 @@
 //! FLAC, MP3, Ogg and AIFF, decoded by symphonia: bytes in, interleaved samples out.
+//!
+//! Its arithmetic on damaged files can overflow, which panics in a debug build; such a panic ends the recording, not
+//! the program.
 
 use std::io;
 
@@ -17,6 +20,13 @@ use crate::recording::{Container, Encoding, Info, Source, checked_channels, chec
 /// not depend on where decoding began.
 const WARM_UP_S: u64 = 1;
 
+/// Runs a step of symphonia; a panic inside becomes an error.
+fn guarded<T>(step: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    // Whatever state the panic leaves behind is not used again: every error ends the reading.
+    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(step));
+    result.unwrap_or(Err(Error::DecodeError("the decoder gave up")))
+}
+
 /// Opens what [`sniff`](crate::recording) found to be `container`, after `n_skip` bytes of tags.
 pub(crate) fn open(
     name: &str,
@@ -25,7 +35,7 @@ pub(crate) fn open(
     input: Input,
 ) -> Result<(Info, Box<dyn Source>), ReadAudioError> {
     let header = |error| header_error(name, container, error);
-    let reader = open_reader(container, n_skip, input).map_err(header)?;
+    let reader = guarded(|| open_reader(container, n_skip, input)).map_err(header)?;
     let track = reader.default_track(TrackType::Audio).ok_or(Error::Unsupported("no audio track")).map_err(header)?;
     let parameters = track.codec_params.as_ref().and_then(|p| p.audio());
     let parameters = parameters.ok_or(Error::Unsupported("no codec")).map_err(header)?;
@@ -41,7 +51,8 @@ pub(crate) fn open(
     };
 
     let options = AudioDecoderOptions::default().gapless(info.n_samples.is_some()).verify(true);
-    let decoder = symphonia::default::get_codecs().make_audio_decoder(parameters, &options).map_err(header)?;
+    let make_decoder = || symphonia::default::get_codecs().make_audio_decoder(parameters, &options);
+    let decoder = guarded(make_decoder).map_err(header)?;
     let (name, track_id) = (name.to_owned(), track.id);
     let source = CompressedSource { name, info: info.clone(), reader, decoder, track_id, position: 0, is_whole: true };
     Ok((info, Box::new(source)))
@@ -74,7 +85,7 @@ fn header_error(name: &str, container: Container, error: Error) -> ReadAudioErro
         Error::IoError(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
             HeaderProblem::Parse { message: "the file ends inside it".to_owned() }
         }
-        Error::IoError(source) => return ReadAudioError::Io { name, source },
+        Error::IoError(cause) => return ReadAudioError::Io { name, cause },
         other => HeaderProblem::Parse { message: other.to_string() },
     };
     ReadAudioError::Header { name, container, problem }
@@ -96,9 +107,7 @@ impl CompressedSource {
     fn error(&self, error: Error) -> ReadAudioError {
         let name = self.name.clone();
         match error {
-            Error::IoError(source) if source.kind() != io::ErrorKind::UnexpectedEof => {
-                ReadAudioError::Io { name, source }
-            }
+            Error::IoError(cause) if cause.kind() != io::ErrorKind::UnexpectedEof => ReadAudioError::Io { name, cause },
             other => self.damaged(other.to_string()),
         }
     }
@@ -123,7 +132,7 @@ impl Source for CompressedSource {
     fn next_block(&mut self, block: &mut Vec<f32>) -> Result<(), ReadAudioError> {
         block.clear();
         while block.is_empty() {
-            let packet = match self.reader.next_packet() {
+            let packet = match guarded(|| self.reader.next_packet()) {
                 Ok(Some(packet)) => packet,
                 Ok(None) => return self.verify(),
                 // The end of a torn file: how much is missing is told by the count of samples.
@@ -133,14 +142,16 @@ impl Source for CompressedSource {
             if packet.track_id != self.track_id {
                 continue;
             }
-            let decoded = match self.decoder.decode(&packet) {
-                Ok(decoded) => decoded,
-                Err(error) => return Err(self.error(error)),
+            let Info { n_channels, rate_hz, .. } = self.info;
+            let decode = || {
+                let decoded = self.decoder.decode(&packet)?;
+                if decoded.num_planes() != n_channels || decoded.spec().rate() != rate_hz {
+                    return Err(Error::DecodeError("the channels or the rate change"));
+                }
+                decoded.copy_to_vec_interleaved::<f32>(block);
+                Ok(())
             };
-            if decoded.num_planes() != self.info.n_channels || decoded.spec().rate() != self.info.rate_hz {
-                return Err(self.damaged("the channels or the rate change".to_owned()));
-            }
-            decoded.copy_to_vec_interleaved::<f32>(block);
+            guarded(decode).map_err(|error| self.error(error))?;
         }
         for value in &mut *block {
             *value *= 32768.0;
@@ -156,7 +167,8 @@ impl Source for CompressedSource {
             return Ok(self.position);
         }
         let ts = Timestamp::new(i64::try_from(target).unwrap_or(i64::MAX));
-        match self.reader.seek(SeekMode::Accurate, SeekTo::Timestamp { ts, track_id: self.track_id }) {
+        let to = SeekTo::Timestamp { ts, track_id: self.track_id };
+        match guarded(|| self.reader.seek(SeekMode::Accurate, to)) {
             Ok(seeked) => {
                 self.decoder.reset();
                 self.is_whole = false;

@@ -11,12 +11,12 @@ use crate::recording::Container;
 #[non_exhaustive]
 pub enum ReadAudioError {
     /// The file cannot be opened or read.
-    #[error("could not read `{name}`: {source}")]
+    #[error("could not read `{name}`: {cause}")]
     Io {
         /// The recording.
         name: String,
         /// What the system said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// There is not a single byte.
     #[error("`{name}` is empty, expected a recording")]

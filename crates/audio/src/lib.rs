@@ -8,8 +8,10 @@
 //! It is the scale on which the filterbank energies of the field are defined.
 
 pub mod ark;
+pub mod bulk;
 mod companding;
 mod compressed;
+pub mod convert;
 mod error;
 pub mod features;
 mod input;

@@ -134,8 +134,8 @@ impl PcmSource {
         Self { checksum, ..self }
     }
 
-    fn io_error(&self, source: std::io::Error) -> ReadAudioError {
-        ReadAudioError::Io { name: self.name.clone(), source }
+    fn io_error(&self, cause: std::io::Error) -> ReadAudioError {
+        ReadAudioError::Io { name: self.name.clone(), cause }
     }
 }
 
@@ -145,7 +145,7 @@ impl Source for PcmSource {
         let sample_bytes = self.layout.n_bytes() * self.n_channels;
         let n_wanted = (BLOCK_BYTES / sample_bytes * sample_bytes).max(sample_bytes) as u64;
         self.bytes.resize(n_wanted.min(self.n_left) as usize, 0);
-        let n_read = self.input.fill(&mut self.bytes).map_err(|source| self.io_error(source))?;
+        let n_read = self.input.fill(&mut self.bytes).map_err(|cause| self.io_error(cause))?;
         // What does not make up a sample of every channel is the torn end of the file.
         let n_whole = n_read / sample_bytes * sample_bytes;
         self.n_left -= n_whole as u64;
@@ -162,7 +162,7 @@ impl Source for PcmSource {
     fn seek(&mut self, position: u64) -> Result<u64, ReadAudioError> {
         self.checksum = None;
         let offset = position.saturating_mul((self.layout.n_bytes() * self.n_channels) as u64).min(self.n_bytes);
-        self.input.seek(SeekFrom::Start(self.start.saturating_add(offset))).map_err(|source| self.io_error(source))?;
+        self.input.seek(SeekFrom::Start(self.start.saturating_add(offset))).map_err(|cause| self.io_error(cause))?;
         self.n_left = self.n_bytes - offset;
         Ok(position)
     }

@@ -395,7 +395,7 @@ pub(crate) fn checked_size(name: &str, n_there: u64, n_claimed: u64) -> Result<(
 
 /// Decides by the first bytes what the data is, and opens it.
 fn open_source(name: &str, data: &Data) -> Result<(Info, Box<dyn Source>), ReadAudioError> {
-    let io_error = |source| ReadAudioError::Io { name: name.to_owned(), source };
+    let io_error = |cause| ReadAudioError::Io { name: name.to_owned(), cause };
     let mut input = data.open().map_err(io_error)?;
     let (container, n_skip) = sniff(name, &mut input)?;
     input.rewind().map_err(io_error)?;
@@ -408,7 +408,7 @@ fn open_source(name: &str, data: &Data) -> Result<(Info, Box<dyn Source>), ReadA
 
 /// The container, and how many bytes of tag stand before it.
 fn sniff(name: &str, input: &mut Input) -> Result<(Container, u64), ReadAudioError> {
-    let io_error = |source| ReadAudioError::Io { name: name.to_owned(), source };
+    let io_error = |cause| ReadAudioError::Io { name: name.to_owned(), cause };
     let mut n_skip = 0;
     let mut head = [0; 16];
     // Several ID3 tags may follow each other; a file of nothing else must end somewhere.
@@ -449,6 +449,3 @@ fn id3_size(head: &[u8; 16]) -> u64 {
     let body = head[6..10].iter().fold(0, |size, &byte| size << 7 | u64::from(byte & 0x7f));
     10 + body + if head[5] & 0x10 != 0 { 10 } else { 0 }
 }
-
-#[cfg(test)]
-mod tests;

@@ -61,7 +61,7 @@ impl<'a> Fields<'a> {
     /// Reads the header and leaves `input` at the samples.
     fn read(name: &'a str, input: &mut Input) -> Result<Self, ReadAudioError> {
         let header_error = |problem| header_error(name, problem);
-        let io_error = |source| ReadAudioError::Io { name: name.to_owned(), source };
+        let io_error = |cause| ReadAudioError::Io { name: name.to_owned(), cause };
         let n_there = input.n_bytes();
         let mut first = [0; 16];
         if input.fill(&mut first).map_err(io_error)? < first.len() {

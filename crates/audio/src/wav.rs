@@ -77,13 +77,13 @@ impl Chunks<'_> {
         ReadAudioError::Header { name: self.name.to_owned(), container: Container::Wav, problem }
     }
 
-    fn io_error(&self, source: io::Error) -> ReadAudioError {
-        ReadAudioError::Io { name: self.name.to_owned(), source }
+    fn io_error(&self, cause: io::Error) -> ReadAudioError {
+        ReadAudioError::Io { name: self.name.to_owned(), cause }
     }
 
     fn bytes<const N: usize>(&mut self) -> Result<[u8; N], ReadAudioError> {
         let mut bytes = [0; N];
-        let n_read = self.input.fill(&mut bytes).map_err(|source| self.io_error(source))?;
+        let n_read = self.input.fill(&mut bytes).map_err(|cause| self.io_error(cause))?;
         self.at += n_read as u64;
         if n_read < N { Err(self.error(HeaderProblem::BreaksOff { at: self.at })) } else { Ok(bytes) }
     }
@@ -93,7 +93,7 @@ impl Chunks<'_> {
         if self.at > self.input.n_bytes() {
             return Err(self.error(HeaderProblem::BreaksOff { at: self.input.n_bytes() }));
         }
-        self.input.seek(SeekFrom::Start(self.at)).map_err(|source| self.io_error(source))?;
+        self.input.seek(SeekFrom::Start(self.at)).map_err(|cause| self.io_error(cause))?;
         Ok(())
     }
 }

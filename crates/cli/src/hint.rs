@@ -1,5 +1,6 @@
 //! What to do about an error: an error in, a line of advice out.
 
+use audio::convert::ConvertError;
 use train::builtin::espeak::EspeakError;
 use train::corpus::prepare::PrepareError;
 
@@ -8,7 +9,9 @@ use train::corpus::prepare::PrepareError;
 /// Library errors say what is wrong; those that also know what to do have a `hint` method, asked here.
 pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
     error.chain().find_map(|cause| {
-        let prepare = cause.downcast_ref::<PrepareError>().and_then(PrepareError::hint);
-        prepare.or_else(|| cause.downcast_ref::<EspeakError>().and_then(EspeakError::hint))
+        let convert = cause.downcast_ref::<ConvertError>().and_then(ConvertError::hint);
+        let prepare = || cause.downcast_ref::<PrepareError>().and_then(PrepareError::hint);
+        let espeak = || cause.downcast_ref::<EspeakError>().and_then(EspeakError::hint);
+        convert.or_else(prepare).or_else(espeak)
     })
 }

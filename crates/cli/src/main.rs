@@ -29,6 +29,8 @@ struct Cli {
 enum Command {
     Prepare(commands::prepare::Args),
     Validate(commands::validate::Args),
+    Convert(commands::convert::Args),
+    Features(commands::features::Args),
 }
 
 /// How a command that could start ended.
@@ -59,5 +61,7 @@ fn run(command: Command, out: &Printer) -> anyhow::Result<Exit> {
     match command {
         Command::Prepare(args) => commands::prepare::run(args, out),
         Command::Validate(args) => commands::validate::run(args, out),
+        Command::Convert(args) => commands::convert::run(args, out),
+        Command::Features(args) => commands::features::run(args, out),
     }
 }

@@ -63,6 +63,15 @@ impl Printer {
     }
 }
 
+/// A length of time as people say it: `3.4 s`, `12.5 min`, `10.8 h`.
+pub(crate) fn human_duration(duration_s: f64) -> String {
+    match duration_s {
+        s if s < 60.0 => format!("{s:.2} s"),
+        s if s < 3600.0 => format!("{:.1} min", s / 60.0),
+        s => format!("{:.2} h", s / 3600.0),
+    }
+}
+
 /// Whether `error` is a reader that closed our stdout.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>()).any(|e| e.kind() == io::ErrorKind::BrokenPipe)

@@ -27,7 +27,7 @@ impl Reader<BufReader<File>> {
         let name = path.as_ref().display().to_string();
         match File::open(&path) {
             Ok(file) => Ok(Self::new(name, BufReader::new(file))),
-            Err(source) => Err(ReadArkError::Io { name, source }),
+            Err(cause) => Err(ReadArkError::Io { name, cause }),
         }
     }
 }
@@ -197,7 +197,7 @@ impl<R: BufRead> Reader<R> {
             match self.input.fill_buf() {
                 Ok(buffer) => return Ok(buffer.first().copied()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(source) => return Err(ReadArkError::Io { name: self.name.clone(), source }),
+                Err(cause) => return Err(ReadArkError::Io { name: self.name.clone(), cause }),
             }
         }
     }
@@ -222,7 +222,7 @@ impl<R: BufRead> Reader<R> {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 Err(ReadArkError::BreaksOff { name: self.name.clone(), at: self.at })
             }
-            Err(source) => Err(ReadArkError::Io { name: self.name.clone(), source }),
+            Err(cause) => Err(ReadArkError::Io { name: self.name.clone(), cause }),
         }
     }
 

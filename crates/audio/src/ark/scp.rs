@@ -36,8 +36,8 @@ pub fn load_scp(path: impl AsRef<Path>) -> Result<Vec<ScpEntry>, ReadArkError> {
     let name = path.as_ref().display().to_string();
     let mut text = String::new();
     let file = File::open(&path).and_then(|file| file.take(MAX_SCP_BYTES).read_to_string(&mut text));
-    if let Err(source) = file {
-        return Err(ReadArkError::Io { name, source });
+    if let Err(cause) = file {
+        return Err(ReadArkError::Io { name, cause });
     }
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     lines.map(|(index, line)| parse_line(&name, index + 1, line)).collect()
@@ -84,7 +84,7 @@ impl ScpEntry {
             file.seek(SeekFrom::Start(self.offset))?;
             Ok(BufReader::new(file))
         };
-        let file = open().map_err(|source| ReadArkError::Io { name: name.clone(), source })?;
+        let file = open().map_err(|cause| ReadArkError::Io { name: name.clone(), cause })?;
         let mut reader = Reader::new(name.clone(), file);
         reader.at = self.offset;
         let mut matrix: Matrix<E> = reader.matrix()?;

@@ -138,10 +138,12 @@ impl CmvnStats {
 const MIN_VARIANCE: f64 = 1e-20;
 
 /// A normalisation ready to be applied: x becomes scale x + offset.
+///
+/// A value that hardly varies has a large scale and offset, which nearly cancel: hence the double precision.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cmvn {
-    scales: Vec<f32>,
-    offsets: Vec<f32>,
+    scales: Vec<f64>,
+    offsets: Vec<f64>,
 }
 
 impl Cmvn {
@@ -164,8 +166,8 @@ impl Cmvn {
             let mean = sum / stats.n_frames;
             let variance = (square / stats.n_frames - mean * mean).max(MIN_VARIANCE);
             let factor = if norm_vars { 1.0 / variance.sqrt() } else { 1.0 };
-            *scale = factor as f32;
-            *offset = (-mean * factor) as f32;
+            *scale = factor;
+            *offset = -mean * factor;
         }
     }
 
@@ -173,7 +175,7 @@ impl Cmvn {
     pub fn apply(&self, frames: &mut [f32]) {
         for frame in frames.chunks_exact_mut(self.scales.len().max(1)) {
             for (value, (scale, offset)) in frame.iter_mut().zip(self.scales.iter().zip(&self.offsets)) {
-                *value = *value * scale + offset;
+                *value = (f64::from(*value) * scale + offset) as f32;
             }
         }
     }

@@ -467,6 +467,3 @@ impl Source for ShortenSource {
         Ok(self.position)
     }
 }
-
-#[cfg(test)]
-mod tests;

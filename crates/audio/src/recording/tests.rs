@@ -1,1 +1,0 @@
-//! Tests of opening and reading recordings.
