@@ -18,7 +18,7 @@ use train::corpus::split::{Shares, SplitConfig};
 use train::corpus::summary::Check;
 use train::corpus::targets::{Case, Labels, TargetConfig};
 use train::corpus::wsj::TrainingSet;
-use train::corpus::{Corpus, commonvoice, folder, kaldi, librispeech, manifest, timit, wsj};
+use train::corpus::{Corpus, Problem, commonvoice, folder, kaldi, librispeech, manifest, timit, wsj};
 
 use crate::Exit;
 use crate::printer::Printer;
@@ -43,68 +43,53 @@ pub(crate) struct Args {
 #[derive(Subcommand)]
 enum Kind {
     /// TIMIT: the disc or a folder it lies in; train 3,696, dev 400 and core test 192 utterances
-    Timit {
-        #[command(flatten)]
-        place: Place,
-        #[command(flatten)]
-        targets: Targets,
-    },
+    Timit(InParts),
     /// Wall Street Journal: a folder with the discs, or with `wsj0` and `wsj1`
     Wsj {
-        #[command(flatten)]
-        place: Place,
         /// What to train on
         #[arg(long, value_enum, default_value = "si284")]
         train: Training,
         #[command(flatten)]
-        targets: Targets,
+        corpus: InParts,
     },
     /// A Kaldi data directory (`wav.scp`, `text`, `utt2spk`, `segments`), or a folder of several
     Kaldi {
-        #[command(flatten)]
-        place: Place,
         /// Run the commands that `wav.scp` names, and keep their output in OUT/audio
         #[arg(long)]
         allow_commands: bool,
         #[command(flatten)]
-        one: OnePart,
-        #[command(flatten)]
-        targets: Targets,
+        corpus: InOnePiece,
     },
     /// LibriSpeech: a folder with `train-clean-100`, `dev-clean` and the like
-    Librispeech {
-        #[command(flatten)]
-        place: Place,
-        #[command(flatten)]
-        targets: Targets,
-    },
+    Librispeech(InParts),
     /// Common Voice: the folder of a language, with `train.tsv` and `clips`
-    Commonvoice {
-        #[command(flatten)]
-        place: Place,
-        #[command(flatten)]
-        targets: Targets,
-    },
+    Commonvoice(InParts),
     /// A NeMo manifest (JSONL) or a folder of several; `audio`, `dur`, `phones`, `phone_seq` are read too
-    Nemo {
-        #[command(flatten)]
-        place: Place,
-        #[command(flatten)]
-        one: OnePart,
-        #[command(flatten)]
-        targets: Targets,
-    },
+    Nemo(InOnePiece),
     /// Recordings with .txt, .lab, .TextGrid, .phn or .wrd beside them, speakers in sub-folders
-    Folder {
-        #[command(flatten)]
-        place: Place,
-        #[command(flatten)]
-        one: OnePart,
-        #[command(flatten)]
-        targets: Targets,
-    },
+    Folder(InOnePiece),
     /// Speech made by the program itself: any number of hours, with exact phones and words
     Builtin(builtin::Args),
+}
+
+/// A corpus that comes with its parts.
+#[derive(ClapArgs)]
+struct InParts {
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    targets: Targets,
+}
+
+/// A corpus that the user splits.
+#[derive(ClapArgs)]
+struct InOnePiece {
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    split: Split,
+    #[command(flatten)]
+    targets: Targets,
 }
 
 /// From where to where.
@@ -118,7 +103,7 @@ struct Place {
 
 /// Parts of corpora that come in one piece.
 #[derive(ClapArgs)]
-struct OnePart {
+struct Split {
     /// Split by speakers: percent of train, dev and test, as in `80/10/10`
     #[arg(long, value_name = "SHARES")]
     split: Option<Shares>,
@@ -185,37 +170,44 @@ enum Training {
 pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     let Args { kind } = args;
     match kind {
-        Kind::Timit { place, targets } => {
+        Kind::Timit(InParts { place, targets }) => {
             let config = targets.config(Units::Phones, Labels::Timit(PhoneSet::All61), SplitConfig::default())?;
             finish(timit::read(&place.src), place, &config, &timit::checks, out)
         }
-        Kind::Wsj { place, train, targets } => {
+        Kind::Wsj { train, corpus: InParts { place, targets } } => {
             let train = if matches!(train, Training::Si84) { TrainingSet::Si84 } else { TrainingSet::Si284 };
             let config = targets.config(Units::Chars, Labels::Wsj, SplitConfig::default())?;
             finish(wsj::read(&place.src, train), place, &config, &|corpus| wsj::checks(corpus, train), out)
         }
-        Kind::Kaldi { place, allow_commands, one, targets } => {
-            let commands = if allow_commands { Commands::KeptIn(place.out.join("audio")) } else { Commands::Refused };
-            let config = targets.config(Units::Chars, Labels::OfTraining, one.config()?)?;
-            finish(kaldi::read(&place.src, &commands), place, &config, &no_checks, out)
+        Kind::Kaldi { allow_commands, corpus } => {
+            let kept = corpus.place.out.join("audio");
+            let commands = if allow_commands { Commands::KeptIn(kept) } else { Commands::Refused };
+            corpus.prepare(|src| kaldi::read(src, &commands), out)
         }
-        Kind::Librispeech { place, targets } => {
-            let config = targets.config(Units::Chars, Labels::OfTraining, SplitConfig::default())?;
-            finish(librispeech::read(&place.src), place, &config, &no_checks, out)
-        }
-        Kind::Commonvoice { place, targets } => {
-            let config = targets.config(Units::Chars, Labels::OfTraining, SplitConfig::default())?;
-            finish(commonvoice::read(&place.src), place, &config, &no_checks, out)
-        }
-        Kind::Nemo { place, one, targets } => {
-            let config = targets.config(Units::Chars, Labels::OfTraining, one.config()?)?;
-            finish(manifest::read_corpus(&place.src), place, &config, &no_checks, out)
-        }
-        Kind::Folder { place, one, targets } => {
-            let config = targets.config(Units::Chars, Labels::OfTraining, one.config()?)?;
-            finish(folder::read(&place.src), place, &config, &no_checks, out)
-        }
+        Kind::Librispeech(corpus) => corpus.prepare(librispeech::read, out),
+        Kind::Commonvoice(corpus) => corpus.prepare(commonvoice::read, out),
+        Kind::Nemo(corpus) => corpus.prepare(manifest::read_corpus, out),
+        Kind::Folder(corpus) => corpus.prepare(folder::read, out),
         Kind::Builtin(args) => builtin::run(args, out),
+    }
+}
+
+/// What a reader returns.
+type Read = (Corpus, Vec<Problem>);
+
+impl InParts {
+    fn prepare(self, read: impl FnOnce(&Path) -> Read, out: &Printer) -> anyhow::Result<Exit> {
+        let InParts { place, targets } = self;
+        let config = targets.config(Units::Chars, Labels::OfTraining, SplitConfig::default())?;
+        finish(read(&place.src), place, &config, &no_checks, out)
+    }
+}
+
+impl InOnePiece {
+    fn prepare(self, read: impl FnOnce(&Path) -> Read, out: &Printer) -> anyhow::Result<Exit> {
+        let InOnePiece { place, split, targets } = self;
+        let config = targets.config(Units::Chars, Labels::OfTraining, split.config()?)?;
+        finish(read(&place.src), place, &config, &no_checks, out)
     }
 }
 
@@ -225,7 +217,7 @@ fn no_checks(_corpus: &Corpus) -> Vec<Check> {
 
 /// Prepares what a reader found, and tells of it.
 fn finish(
-    (corpus, problems): (Corpus, Vec<train::corpus::Problem>),
+    (corpus, problems): Read,
     place: Place,
     config: &PrepareConfig,
     checks: &dyn Fn(&Corpus) -> Vec<Check>,
@@ -282,9 +274,9 @@ fn given_labels(path: &Path, units: Units) -> anyhow::Result<LabelSet> {
     Ok(labels)
 }
 
-impl OnePart {
+impl Split {
     fn config(self) -> anyhow::Result<SplitConfig> {
-        let OnePart { split, test_speakers, dev_speakers, seed } = self;
+        let Split { split, test_speakers, dev_speakers, seed } = self;
         let (dev_speakers, test_speakers) = (names(&dev_speakers)?, names(&test_speakers)?);
         Ok(SplitConfig { shares: split, dev_speakers, test_speakers, seed })
     }

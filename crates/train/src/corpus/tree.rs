@@ -1,32 +1,28 @@
 //! Folders on disc: a root in, its files in a fixed order out.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::problem::Problems;
 
-/// Deeper than any corpus lies; a link that leads back up ends here.
-const MAX_DEPTH: usize = 12;
-
-/// Every file below `root` (links are followed), sorted; folders that cannot be read are told.
+/// Every file below `root`, sorted; folders that cannot be read are told.
+///
+/// Links are followed, as collections of discs are made of them, but no folder is entered twice.
 pub(crate) fn files(root: &Path, problems: &mut Problems) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    let mut pending = vec![(root.to_owned(), 0)];
-    while let Some((dir, depth)) = pending.pop() {
-        let entries = match fs::read_dir(&dir) {
-            Ok(entries) => entries,
-            Err(error) => {
-                problems.add(&dir, None, error);
-                continue;
-            }
-        };
-        for entry in entries.flatten() {
-            let path = entry.path();
-            match path.is_dir() {
-                true if depth < MAX_DEPTH => pending.push((path, depth + 1)),
-                true => {}
-                false => found.push(path),
+    let mut entered = HashSet::new();
+    let mut pending = vec![root.to_owned()];
+    while let Some(dir) = pending.pop() {
+        match fs::canonicalize(&dir).and_then(|real| Ok((real, fs::read_dir(&dir)?))) {
+            Err(error) => problems.add(&dir, None, error),
+            Ok((real, _)) if entered.contains(&real) => {}
+            Ok((real, entries)) => {
+                entered.insert(real);
+                let (dirs, files): (Vec<_>, Vec<_>) =
+                    entries.flatten().map(|entry| entry.path()).partition(|path| path.is_dir());
+                pending.extend(dirs);
+                found.extend(files);
             }
         }
     }
@@ -75,4 +71,20 @@ fn key(path: &Path) -> (PathBuf, String) {
     let stem = stem(path).to_lowercase();
     let stem = stem.strip_suffix(".wav").unwrap_or(&stem).to_owned();
     (path.parent().map(Path::to_owned).unwrap_or_default(), stem)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_that_leads_back_up_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("a")).unwrap();
+        fs::write(dir.path().join("a/x.txt"), "").unwrap();
+        std::os::unix::fs::symlink(dir.path(), dir.path().join("a/up")).unwrap();
+        let mut problems = Problems::default();
+        assert_eq!(files(dir.path(), &mut problems), [dir.path().join("a/x.txt")]);
+        assert_eq!(problems.0.len(), 0);
+    }
 }
