@@ -105,8 +105,8 @@ struct Place {
 #[derive(ClapArgs)]
 struct Split {
     /// Split by speakers: percent of train, dev and test, as in `80/10/10`
-    #[arg(long, value_name = "SHARES")]
-    split: Option<Shares>,
+    #[arg(long = "split", value_name = "SHARES")]
+    shares: Option<Shares>,
     /// These speakers are the test part (comma-separated names, or `@FILE` with one a line)
     #[arg(long, value_name = "NAMES", default_value = "")]
     test_speakers: String,
@@ -276,9 +276,9 @@ fn given_labels(path: &Path, units: Units) -> anyhow::Result<LabelSet> {
 
 impl Split {
     fn config(self) -> anyhow::Result<SplitConfig> {
-        let Split { split, test_speakers, dev_speakers, seed } = self;
+        let Split { shares, test_speakers, dev_speakers, seed } = self;
         let (dev_speakers, test_speakers) = (names(&dev_speakers)?, names(&test_speakers)?);
-        Ok(SplitConfig { shares: split, dev_speakers, test_speakers, seed })
+        Ok(SplitConfig { shares, dev_speakers, test_speakers, seed })
     }
 }
 

@@ -74,6 +74,9 @@ const N_SPEAKERS: usize = 312;
 /// Utterances a session: as many as two digits count.
 const SESSION: usize = 99;
 
+/// Utterances a speaker: as many sessions as two digits count.
+pub const MAX_EACH: usize = SESSION * 99;
+
 /// A take and where it goes.
 struct Job {
     slot: Slot,
