@@ -4,5 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod convert;
 pub(crate) mod features;
 pub(crate) mod info;
+pub(crate) mod prepare;
+pub(crate) mod validate;
 
 mod recordings;

@@ -4,6 +4,8 @@ use std::error::Error;
 
 use audio::convert::ConvertError;
 use model::weights::LoadWeightsError;
+use train::builtin::espeak::EspeakError;
+use train::corpus::prepare::PrepareError;
 
 /// The advice of the first error in the chain that has some.
 ///
@@ -13,6 +15,9 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
 }
 
 fn advice(cause: &(dyn Error + 'static)) -> Option<String> {
-    let of_weights = cause.downcast_ref::<LoadWeightsError>().and_then(LoadWeightsError::hint);
-    of_weights.or_else(|| cause.downcast_ref::<ConvertError>().and_then(ConvertError::hint))
+    let convert = cause.downcast_ref::<ConvertError>().and_then(ConvertError::hint);
+    let weights = || cause.downcast_ref::<LoadWeightsError>().and_then(LoadWeightsError::hint);
+    let prepare = || cause.downcast_ref::<PrepareError>().and_then(PrepareError::hint);
+    let espeak = || cause.downcast_ref::<EspeakError>().and_then(EspeakError::hint);
+    convert.or_else(weights).or_else(prepare).or_else(espeak)
 }

@@ -5,6 +5,7 @@
 mod commands;
 mod hint;
 mod printer;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -27,6 +28,8 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Bench(commands::bench::Args),
+    Prepare(commands::prepare::Args),
+    Validate(commands::validate::Args),
     Convert(commands::convert::Args),
     Features(commands::features::Args),
     Info(commands::info::Args),
@@ -59,6 +62,8 @@ fn main() -> ExitCode {
 fn run(command: Command, out: &Printer) -> anyhow::Result<Exit> {
     match command {
         Command::Bench(args) => commands::bench::run(args, out),
+        Command::Prepare(args) => commands::prepare::run(args, out),
+        Command::Validate(args) => commands::validate::run(args, out),
         Command::Convert(args) => commands::convert::run(args, out),
         Command::Features(args) => commands::features::run(args, out),
         Command::Info(args) => commands::info::run(args, out),
