@@ -210,6 +210,15 @@ impl<E: Element> SrfStream<E> {
         self.poses.iter_mut().for_each(Vec::clear);
     }
 
+    /// Values that the buffers of this stream have room for.
+    #[cfg(test)]
+    fn capacity(&self) -> usize {
+        let windows = [&self.frames, &self.halves, &self.numbers].into_iter().chain(&self.capsules);
+        let Scratch { a, b, saved, workspace: _ } = &self.scratch;
+        let vectors = [a, b, saved].into_iter().chain(&self.poses);
+        windows.map(Window::capacity).sum::<usize>() + vectors.map(Vec::capacity).sum::<usize>()
+    }
+
     /// Takes what the windows hold through all layers.
     fn run(&mut self, is_end: bool, log_probs: &mut Vec<E>) {
         let Self { net, frames, halves, numbers, capsules, poses, scratch } = self;
