@@ -1,1 +1,3 @@
 //! One file a command: its arguments as typed, and `run`, which turns them into library calls.
+
+pub(crate) mod sclite;

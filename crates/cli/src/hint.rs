@@ -1,8 +1,15 @@
 //! What to do about an error: an error in, a line of advice out.
 
+use text::score::pairing::PairError;
+use text::score::read::ReadTranscriptError;
+
 /// The advice of the first error in the chain that has some.
 ///
 /// Library errors say what is wrong; those that also know what to do have a `hint` method, asked here.
-pub(crate) fn hint(_error: &anyhow::Error) -> Option<String> {
-    None
+pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
+    error.chain().find_map(|cause| {
+        let pair = cause.downcast_ref::<PairError>().and_then(PairError::hint);
+        let read = cause.downcast_ref::<ReadTranscriptError>().and_then(ReadTranscriptError::hint);
+        pair.or(read)
+    })
 }

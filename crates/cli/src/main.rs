@@ -25,7 +25,10 @@ struct Cli {
 }
 
 #[derive(Subcommand)]
-enum Command {}
+enum Command {
+    /// Score transcripts with the arguments and the files of NIST's sclite
+    Sclite(commands::sclite::Args),
+}
 
 /// How a command that could start ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -51,6 +54,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command, _out: &Printer) -> anyhow::Result<Exit> {
-    match command {}
+fn run(command: Command, out: &Printer) -> anyhow::Result<Exit> {
+    match command {
+        Command::Sclite(args) => commands::sclite::run(args, out),
+    }
 }

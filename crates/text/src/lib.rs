@@ -1,1 +1,3 @@
 //! Log-probabilities in, labels, words and scores out.
+
+pub mod score;
