@@ -121,7 +121,10 @@ impl Runner<'_> {
         }
         for channel in &outcome.channels {
             self.tell(&format!("    Performing alignments for file '{}'.\n", channel.file))?;
-            self.tell(&channel.steps.concat())?;
+            for step in &channel.steps {
+                self.tell(&step.told)?;
+                self.out.bytes(step.forced.as_bytes())?;
+            }
             self.tell("\n")?;
         }
         Ok(outcome.system)

@@ -26,8 +26,16 @@ pub struct Outcome {
 pub struct Progress {
     /// The recording.
     pub file: String,
-    /// A line for each step.
-    pub steps: Vec<String>,
+    /// What is told of each segment.
+    pub steps: Vec<Step>,
+}
+
+/// What NIST's scorer tells of a segment.
+pub struct Step {
+    /// Where the work stands.
+    pub told: String,
+    /// What is told even when it is asked to be silent.
+    pub forced: String,
 }
 
 /// A channel of the reference beside the words of the hypothesis, counted from 1 and included.
@@ -126,10 +134,9 @@ impl Scorer<'_> {
         let mut report = StepReport::new(channel, self.options, n_skipped_words);
         let (mut start, mut end) = (first_word, first_word - 1);
         for (index, segment) in channel.segments.iter().enumerate() {
-            let mut step = report.step(index, segment, is_used[index]);
+            let mut told = report.step(index, segment, is_used[index]);
             if !is_used[index] {
-                step.push_str(&report.ignored(false));
-                progress.steps.push(step);
+                progress.steps.push(Step { told, forced: report.ignored(false) });
                 continue;
             }
             let is_last = index + 1 == channel.segments.len();
@@ -139,8 +146,8 @@ impl Scorer<'_> {
                 report.n_ignored_segments += 1;
                 report.n_ignored_words += (end + 1).saturating_sub(start);
             }
-            step.push_str(&report.ignored(true));
-            progress.steps.push(step);
+            told.push_str(&report.ignored(true));
+            progress.steps.push(Step { told, forced: String::new() });
             if !is_ignored {
                 self.score_segment(segment, words, (start, end))?;
             }

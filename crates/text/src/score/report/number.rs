@@ -1,8 +1,8 @@
 //! Percentages as NIST prints them: counts in, rounded numbers out.
 
-/// `part` of `whole` in percent; the quotient is taken in single precision, as NIST's scorer takes it.
+/// `part` of `whole` in percent; 0 of nothing.
 pub(crate) fn percent(part: usize, whole: usize) -> f64 {
-    if whole == 0 { 0.0 } else { f64::from(part as f32 / whole as f32) * 100.0 }
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 * 100.0 }
 }
 
 /// `value` rounded half away from zero to `n_digits`.
@@ -40,10 +40,34 @@ impl Spread {
 }
 
 fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
+    let sorted = sort(values);
     let middle = sorted.len() / 2;
     if sorted.len().is_multiple_of(2) { (sorted[middle] + sorted[middle - 1]) / 2.0 } else { sorted[middle] }
+}
+
+/// Merges halves in which anything that is not a number counts as equal to everything.
+///
+/// That is no order, so its outcome depends on the steps; they are those of the C library under NIST's scorer.
+fn sort(values: &[f64]) -> Vec<f64> {
+    if values.len() < 2 {
+        return values.to_vec();
+    }
+    let (left, right) = values.split_at(values.len() / 2);
+    let (left, right) = (sort(left), sort(right));
+    let (mut l, mut r) = (0, 0);
+    let mut merged = Vec::with_capacity(values.len());
+    while l < left.len() && r < right.len() {
+        if left[l] - right[r] > 0.0 {
+            merged.push(right[r]);
+            r += 1;
+        } else {
+            merged.push(left[l]);
+            l += 1;
+        }
+    }
+    merged.extend_from_slice(&left[l..]);
+    merged.extend_from_slice(&right[r..]);
+    merged
 }
 
 #[cfg(test)]
@@ -52,20 +76,10 @@ mod tests {
 
     #[test]
     fn rounding_goes_away_from_zero() {
-        assert_eq!(round(2.25, 1), 2.3_f32.into_rounded());
+        assert_eq!(round(2.25, 1), 2.3);
         assert_eq!(format!("{:.1}", round(40.05, 1)), "40.1");
         assert_eq!(format!("{:.1}", round(-0.05, 1)), "-0.1");
         assert_eq!(format!("{:.3}", round(f64::NAN, 3)), "-2147483.648");
-    }
-
-    trait Rounded {
-        fn into_rounded(self) -> f64;
-    }
-
-    impl Rounded for f32 {
-        fn into_rounded(self) -> f64 {
-            23.0 / 10.0
-        }
     }
 
     #[test]
