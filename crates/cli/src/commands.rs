@@ -1,3 +1,5 @@
 //! One file a command: its arguments as typed, and `run`, which turns them into library calls.
 
+pub(crate) mod compare;
 pub(crate) mod sclite;
+pub(crate) mod score;

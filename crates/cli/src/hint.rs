@@ -1,5 +1,6 @@
 //! What to do about an error: an error in, a line of advice out.
 
+use text::score::files::ScoreFilesError;
 use text::score::pairing::PairError;
 use text::score::read::ReadTranscriptError;
 
@@ -10,6 +11,7 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
     error.chain().find_map(|cause| {
         let pair = cause.downcast_ref::<PairError>().and_then(PairError::hint);
         let read = cause.downcast_ref::<ReadTranscriptError>().and_then(ReadTranscriptError::hint);
-        pair.or(read)
+        let files = cause.downcast_ref::<ScoreFilesError>().and_then(ScoreFilesError::hint);
+        files.or(pair).or(read)
     })
 }

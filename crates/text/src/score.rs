@@ -8,6 +8,7 @@ mod align;
 pub mod compare;
 mod counts;
 mod encoding;
+pub mod files;
 pub mod fold;
 mod labels;
 mod network;

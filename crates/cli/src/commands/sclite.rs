@@ -57,7 +57,7 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     }
     if plan.pipes {
         for system in &systems {
-            runner.write_stdout(|out| Ok(sgml::write(out, system, Separators::LINES)?))?;
+            runner.write_stdout(|out| Ok(sgml::write(out, system, Separators::PARTS)?))?;
         }
     }
     runner.tell("\nSuccessful Completion\n")?;

@@ -39,6 +39,8 @@ pub enum Language {
     Guarani,
     /// Ukrainian, with all of the Cyrillic block.
     Ukrainian,
+    /// Every letter that Unicode gives exactly one other case; NIST's scorer has no name for it.
+    Any,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -68,7 +70,7 @@ impl Language {
     /// The lower-case letters beyond a to z whose case is folded.
     fn letters(self) -> &'static str {
         match self {
-            Self::Generic | Self::Ukrainian => "",
+            Self::Generic | Self::Ukrainian | Self::Any => "",
             Self::Turkish => "çöüğş",
             Self::Vietnamese => "đáàảãạăắằẳẵặâấầẩẫậéèẻẽẹêếềểễệíìỉĩịóòỏõọơớờởỡợôốồổỗộúùủũụưứừửữựýỳỷỹỵ",
             Self::Lithuanian => "ąčęėįšųūž",
@@ -81,7 +83,11 @@ impl Language {
     }
 
     fn folds(self, lower: char) -> bool {
-        if self == Self::Ukrainian { matches!(lower, '\u{430}'..='\u{4ff}') } else { self.letters().contains(lower) }
+        match self {
+            Self::Any => true,
+            Self::Ukrainian => matches!(lower, '\u{430}'..='\u{4ff}'),
+            _ => self.letters().contains(lower),
+        }
     }
 
     fn change(self, c: char, case: Case) -> char {

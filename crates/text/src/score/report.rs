@@ -6,7 +6,6 @@
 pub mod alignments;
 pub mod details;
 pub mod html;
-pub mod json;
 pub mod labelled;
 mod number;
 pub mod sentences;

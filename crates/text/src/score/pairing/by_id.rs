@@ -22,9 +22,20 @@ pub fn score(
     sequence: &mut usize,
 ) -> Result<System, PairError> {
     let hypotheses = trn::parse(hypothesis, trn_options)?;
-    trn::check_unique(hypothesis, &hypotheses)?;
     let references = trn::parse(reference, trn_options)?;
-    let references = find_references(reference, &references, hypothesis, &hypotheses)?;
+    score_utterances((reference, &references), (hypothesis, &hypotheses), heading, options, sequence)
+}
+
+/// The same with utterances that were already read.
+pub fn score_utterances(
+    (reference, references): (&Source, &[TrnUtterance]),
+    (hypothesis, hypotheses): (&Source, &[TrnUtterance]),
+    heading: Heading,
+    options: &Options,
+    sequence: &mut usize,
+) -> Result<System, PairError> {
+    trn::check_unique(hypothesis, hypotheses)?;
+    let references = find_references(reference, references, hypothesis, hypotheses)?;
     let mut system = System::new(heading);
     system.labels.add(hypothesis);
     system.labels.add(reference);

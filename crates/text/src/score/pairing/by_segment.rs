@@ -16,8 +16,10 @@ use crate::score::system::{Heading, System, Traits, Utterance};
 pub struct Outcome {
     /// The scored system.
     pub system: System,
-    /// Channels of the reference that the hypothesis lacks.
+    /// Channels of the reference that the hypothesis lacks, in the words of NIST's scorer.
     pub notes: Vec<String>,
+    /// The same channels as `file channel`.
+    pub missing: Vec<String>,
     /// What is shown of the work of each channel.
     pub channels: Vec<Progress>,
 }
@@ -65,7 +67,7 @@ pub fn score(
     if segments.is_empty() {
         return Err(ReadTranscriptError::Empty { path: reference.path.clone() }.into());
     }
-    let (channels, notes) = pair_channels(&segments, &words, hypothesis)?;
+    let (channels, lacking) = pair_channels(&segments, &words, hypothesis)?;
     let mut scorer =
         Scorer { sources: (reference, hypothesis), options, system: System::new(heading), sequence };
     let mut progress = Vec::with_capacity(channels.len());
@@ -75,16 +77,20 @@ pub fn score(
     let mut system = scorer.system;
     system.labels.add(reference);
     system.labels.add(hypothesis);
-    Ok(Outcome { system, notes, channels: progress })
+    let (missing, notes) = lacking.into_iter().unzip();
+    Ok(Outcome { system, notes, missing, channels: progress })
 }
+
+/// A channel the hypothesis lacks, and what NIST's scorer says of it.
+type Lacking = (String, String);
 
 /// Walks both files channel by channel; a channel the hypothesis lacks is scored against nothing.
 fn pair_channels<'a>(
     segments: &'a [Segment],
     words: &Ctm,
     hypothesis: &Source,
-) -> Result<(Vec<Channel<'a>>, Vec<String>), PairError> {
-    let mut notes = Vec::new();
+) -> Result<(Vec<Channel<'a>>, Vec<Lacking>), PairError> {
+    let mut lacking = Vec::new();
     let mut channels = Vec::new();
     let (mut next_segment, mut next_word) = (0, 1);
     let is_same = |a: &Segment, b: &Segment| a.file == b.file && a.channel == b.channel;
@@ -94,18 +100,25 @@ fn pair_channels<'a>(
         let (file, channel) = (lossy(&first.file), lossy(&first.channel));
         let mut n_words = 0;
         match words.get(next_word) {
-            None => notes.push(format!(
-                "align_ctm_to_stm: Hyp files ends before ref but continuing for ref file/channel '{file}' '{channel}'."
+            None => lacking.push((
+                format!("{file} {channel}"),
+                format!(
+                    "align_ctm_to_stm: Hyp files ends before ref but continuing for \
+                     ref file/channel '{file}' '{channel}'."
+                ),
             )),
             Some(word) if word.file == first.file && word.channel == first.channel => {
                 let is_here = |w: &&ctm::CtmWord| w.file == word.file && w.channel == word.channel;
                 n_words = words.words[next_word - 1..].iter().take_while(is_here).count();
             }
-            Some(word) => notes.push(format!(
-                "align_ctm_to_stm: File identifiers do not match but continuing. \
-                 ref file/channel '{file}' '{channel}', next hyp '{}' '{}'.",
-                lossy(&word.file),
-                lossy(&word.channel)
+            Some(word) => lacking.push((
+                format!("{file} {channel}"),
+                format!(
+                    "align_ctm_to_stm: File identifiers do not match but continuing. \
+                     ref file/channel '{file}' '{channel}', next hyp '{}' '{}'.",
+                    lossy(&word.file),
+                    lossy(&word.channel)
+                ),
             )),
         }
         channels.push(Channel {
@@ -115,7 +128,7 @@ fn pair_channels<'a>(
         (next_segment, next_word) = (next_segment + n_segments, next_word + n_words);
     }
     match words.get(next_word) {
-        None => Ok((channels, notes)),
+        None => Ok((channels, lacking)),
         Some(word) => Err(PairError::MoreHypothesis {
             path: hypothesis.path.clone(),
             line: word.line,
