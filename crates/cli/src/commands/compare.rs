@@ -141,10 +141,10 @@ fn sentence(comparison: &Comparison, a: &str, b: &str) -> String {
     let Bootstrap { first, second, .. } = &comparison.bootstrap;
     let (_, decisive) = &comparison.tests[0];
     let n_agreeing = comparison.tests.iter().filter(|(_, o)| o.winner().is_some() && o.winner() == decisive.winner()).count();
-    let p = p_value(decisive.p);
+    let p = if decisive.p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {:.3}", decisive.p) };
     match decisive.winner() {
         None => format!(
-            "The difference between {a} and {b} may well be chance (p = {p}); this test cannot tell which is better."
+            "The difference between {a} and {b} may well be chance ({p}); this test cannot tell which is better."
         ),
         Some(side) => {
             let (better, worse, change) = match side {
@@ -152,7 +152,7 @@ fn sentence(comparison: &Comparison, a: &str, b: &str) -> String {
                 Side::Second => (b, a, relative(first, second)),
             };
             format!(
-                "{better} makes {change} fewer errors than {worse}, and that is hardly chance (p = {p}); \
+                "{better} makes {change} fewer errors than {worse}, and that is hardly chance ({p}); \
                  {n_agreeing} of 4 tests find it significant at 0.05."
             )
         }
@@ -168,7 +168,7 @@ fn as_json(systems: &[System], comparisons: &[Comparison]) -> serde_json::Value 
     let side = |side: Option<Side>| side.map(|side| if side == Side::First { "a" } else { "b" });
     let of = |comparison: &Comparison| {
         let tests = comparison.tests.iter().map(|(name, o)| {
-            json!({ "test": name, "p": o.p, "compared": o.n_compared, "better": side(o.better), "winner": side(o.winner()) })
+            json!({ "test": name, "p": o.p, "z": o.z, "compared": o.n_compared, "better": side(o.better), "winner": side(o.winner()) })
         });
         let Bootstrap { first, second, difference, probability_of_improvement } = &comparison.bootstrap;
         json!({

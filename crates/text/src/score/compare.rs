@@ -32,6 +32,8 @@ pub enum Side {
 pub struct Outcome {
     /// How likely a difference this large is between equals.
     pub p: f64,
+    /// How many standard deviations the difference is from none, where the test is on a mean.
+    pub z: Option<f64>,
     /// Which one is better, whether or not that is significant; none where they are level.
     pub better: Option<Side>,
     /// How many things were compared: segments, utterances or speakers.

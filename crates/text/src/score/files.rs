@@ -159,21 +159,29 @@ pub fn score(
         (Format::Stm, Format::Ctm) => {
             let folded = options.is_case_sensitive;
             stm::check_times(reference, &stm::parse(reference, ENCODING, folded)?)?;
-            ctm::check_order(hypothesis, &ctm::parse(hypothesis, ENCODING, folded)?)?;
+            let notes = told_of_order(&[hypothesis], options)?;
             let outcome = by_segment::score(reference, hypothesis, heading, &pair_options, &mut 0)?;
             let missing = outcome.missing;
             refuse_missing(hypothesis, &missing, outcome.system.n_utterances(), options)?;
-            Ok(ScoredFiles { system: outcome.system, missing, extra: Vec::new(), notes: Vec::new() })
+            Ok(ScoredFiles { system: outcome.system, missing, extra: Vec::new(), notes })
         }
         (Format::Ctm, Format::Ctm) => {
-            for source in [reference, hypothesis] {
-                ctm::check_order(source, &ctm::parse(source, ENCODING, options.is_case_sensitive)?)?;
-            }
+            let notes = told_of_order(&[reference, hypothesis], options)?;
             let outcome = by_time::score(reference, hypothesis, heading, &pair_options, &mut 0)?;
-            Ok(ScoredFiles { system: outcome.system, missing: Vec::new(), extra: Vec::new(), notes: Vec::new() })
+            Ok(ScoredFiles { system: outcome.system, missing: Vec::new(), extra: Vec::new(), notes })
         }
         (reference, hypothesis) => Err(ScoreFilesError::Formats { reference, hypothesis }),
     }
+}
+
+/// Words out of order are scored as they stand, but told of.
+fn told_of_order(sources: &[&Source], options: &FileOptions) -> Result<Vec<String>, ScoreFilesError> {
+    let mut notes = Vec::new();
+    for source in sources {
+        let words = ctm::parse(source, ENCODING, options.is_case_sensitive)?;
+        notes.extend(ctm::check_order(source, &words).err().map(|error| error.to_string()));
+    }
+    Ok(notes)
 }
 
 fn pair_options(options: &FileOptions) -> Options {

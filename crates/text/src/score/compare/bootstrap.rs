@@ -30,12 +30,13 @@ pub struct Bootstrap {
 
 /// Draws `n_replications` tests of the same size; the same seed gives the same draws on any number of threads.
 pub fn bootstrap(paired: &Paired<'_>, n_replications: usize, seed: u64) -> Bootstrap {
-    let utterances: Vec<[u32; 3]> = paired
+    let utterances: Vec<[u32; 4]> = paired
         .utterances
         .iter()
         .map(|(a, b)| {
             let (a, b) = (a.counts(), b.counts());
-            [a.n_errors() as u32, b.n_errors() as u32, a.n_reference() as u32]
+            // With alternatives the systems may read the reference differently.
+            [a.n_errors() as u32, a.n_reference() as u32, b.n_errors() as u32, b.n_reference() as u32]
         })
         .collect();
     let draw = |replication: usize| {
@@ -53,13 +54,13 @@ pub fn bootstrap(paired: &Paired<'_>, n_replications: usize, seed: u64) -> Boots
     }
 }
 
-fn rates(utterances: impl Iterator<Item = [u32; 3]>) -> (f64, f64) {
-    let sums = utterances.fold([0_u64; 3], |mut sums, utterance| {
+fn rates(utterances: impl Iterator<Item = [u32; 4]>) -> (f64, f64) {
+    let sums = utterances.fold([0_u64; 4], |mut sums, utterance| {
         sums.iter_mut().zip(utterance).for_each(|(sum, n)| *sum += u64::from(n));
         sums
     });
-    let n_reference = sums[2].max(1) as f64;
-    (sums[0] as f64 / n_reference, sums[1] as f64 / n_reference)
+    let rate = |n_errors: u64, n_reference: u64| n_errors as f64 / n_reference.max(1) as f64;
+    (rate(sums[0], sums[1]), rate(sums[2], sums[3]))
 }
 
 fn interval(measured: f64, draws: impl Iterator<Item = f64>) -> Interval {

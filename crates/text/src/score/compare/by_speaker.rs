@@ -34,7 +34,7 @@ pub fn sign(paired: &Paired<'_>) -> Outcome {
     // Ties are shared out; an odd one speaks against a difference.
     let p = fair_coin(n_plus + n_equal / 2, n_minus + n_equal.div_ceil(2));
     let better = if n_plus == n_minus { None } else { Some(other(worse)) };
-    Outcome { p, better, n_compared: rates.len() }
+    Outcome { p, z: None, better, n_compared: rates.len() }
 }
 
 /// Wilcoxon's signed rank test: do the ranks of the differences balance?
@@ -60,7 +60,7 @@ pub fn wilcoxon(paired: &Paired<'_>) -> Outcome {
         std::cmp::Ordering::Equal if z == 0.0 => None,
         _ => Some(other(worse)),
     };
-    Outcome { p: two_tailed(z), better, n_compared: rates.len() }
+    Outcome { p: two_tailed(z), z: Some(z), better, n_compared: rates.len() }
 }
 
 /// The rank of each value from 1 up; equal values share the mean of theirs.

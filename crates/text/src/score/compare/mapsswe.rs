@@ -29,7 +29,7 @@ pub fn mapsswe(paired: &Paired<'_>) -> Outcome {
         m if m > 0.0 => Some(Side::Second),
         _ => None,
     };
-    Outcome { p: two_tailed(z), better, n_compared: segments.len() }
+    Outcome { p: two_tailed(z), z: Some(z), better, n_compared: segments.len() }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -74,8 +74,9 @@ fn cut(first: &[Pair], second: &[Pair], segments: &mut Vec<Segment>) {
         a += usize::from(a < first.len());
         b += usize::from(b < second.len());
     }
-    if state != State::Right {
-        count(first.get(from(right_a)..a).unwrap_or(&[]), second.get(from(right_b)..b).unwrap_or(&[]), segments);
+    // Words the second system added at the very end are a segment of their own.
+    if state != State::Right || b < second.len() {
+        count(&first[from(right_a).min(first.len())..], &second[from(right_b).min(second.len())..], segments);
     }
 }
 

@@ -16,5 +16,5 @@ pub fn mcnemar(paired: &Paired<'_>) -> Outcome {
         std::cmp::Ordering::Equal => None,
     };
     let p = fair_coin(only_first_right, only_second_right);
-    Outcome { p, better, n_compared: paired.utterances.len() }
+    Outcome { p, z: None, better, n_compared: paired.utterances.len() }
 }
