@@ -7,13 +7,13 @@
 mod align;
 pub mod compare;
 mod counts;
+pub mod ctm;
 mod encoding;
 pub mod files;
 pub mod fold;
 mod labels;
 mod network;
 pub mod pairing;
-pub mod ctm;
 pub mod read;
 pub mod report;
 pub mod stm;

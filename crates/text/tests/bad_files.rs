@@ -13,7 +13,7 @@ fn source(name: &str, text: impl Into<Vec<u8>>) -> Source {
 
 fn score(reference: &str, hypothesis: &str) -> Result<usize, String> {
     let (r, h) = (source("ref", reference), source("hyp", hypothesis));
-    files::score(&r, &h, "system", &FileOptions::default())
+    files::score(&r, &h, "system", FileOptions::default())
         .map(|scored| scored.system.counts().n_errors())
         .map_err(|error| error.to_string())
 }
@@ -52,7 +52,7 @@ fn words_out_of_order_are_named() {
     let error = ctm::check_order(&hyp, &words).unwrap_err();
     assert_eq!(error.to_string(), "hyp.ctm:2: begins at 0.5 s, but the line before it begins at 1 s");
     let r = source("ref.stm", "f A s 0.0 2.0 a b\n");
-    let scored = files::score(&r, &hyp, "system", &FileOptions::default()).unwrap();
+    let scored = files::score(&r, &hyp, "system", FileOptions::default()).unwrap();
     assert_eq!(scored.notes, [error.to_string()]);
 }
 
@@ -67,17 +67,17 @@ fn times_that_are_no_numbers_are_named() {
 #[test]
 fn too_few_fields_are_counted() {
     let error = ctm::parse(&source("hyp.ctm", "f A 0.1 0.2\n"), Encoding::Ascii, false).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "hyp.ctm:1: found 4 fields, expected at least 5 (file channel start duration word)"
-    );
+    assert_eq!(error.to_string(), "hyp.ctm:1: found 4 fields, expected at least 5 (file channel start duration word)");
 }
 
 #[test]
 fn a_segment_that_ends_before_it_begins_is_named() {
     let r = source("ref.stm", "f A s 2.0 1.0 a b\n");
     let segments = stm::parse(&r, Encoding::Ascii, false).unwrap();
-    assert_eq!(stm::check_times(&r, &segments).unwrap_err().to_string(), "ref.stm:1: ends at 1 s, before it begins at 2 s");
+    assert_eq!(
+        stm::check_times(&r, &segments).unwrap_err().to_string(),
+        "ref.stm:1: ends at 1 s, before it begins at 2 s"
+    );
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn missing_utterances_are_refused_unless_told_otherwise() {
     let (r, h) = (source("ref", "a b (s-1)\nc d (s-2)\n"), source("hyp", "a b (s-1)\n"));
     let with = |missing| {
         let options = FileOptions { missing, ..FileOptions::default() };
-        files::score(&r, &h, "system", &options).map(|scored| scored.system.counts())
+        files::score(&r, &h, "system", options).map(|scored| scored.system.counts())
     };
     let error = with(Missing::Refuse).unwrap_err();
     assert_eq!(error.to_string(), "`hyp` lacks 1 of 2 utterances, the first is `s-2`");
@@ -121,9 +121,38 @@ fn a_last_line_without_its_end_counts_only_outside_of_sclite() {
 /// Lines made of the pieces parsers look for.
 fn lines() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop::sample::select(vec![
-        "{", "}", "/", "@", "(", ")", "(s-1)", " ", "\t", "\n", ";;", ";", "a", "b-", "f A 0.1 0.2 a\n", "f A s 0 1 x\n",
-        "<ALT_BEGIN>", "<ALT>", "<ALT_END>", "f A * * <ALT_BEGIN>\n", "f A * * <ALT>\n", "f A * * <ALT_END>\n", "\u{e9}",
-        "\\", "*", "-", "<o,f>", ";; LABEL \"o\" \"x\" \"y\"\n", "1e999", "nan", "é (s-2)\n", "IGNORE_TIME_SEGMENT_IN_SCORING",
+        "{",
+        "}",
+        "/",
+        "@",
+        "(",
+        ")",
+        "(s-1)",
+        " ",
+        "\t",
+        "\n",
+        ";;",
+        ";",
+        "a",
+        "b-",
+        "f A 0.1 0.2 a\n",
+        "f A s 0 1 x\n",
+        "<ALT_BEGIN>",
+        "<ALT>",
+        "<ALT_END>",
+        "f A * * <ALT_BEGIN>\n",
+        "f A * * <ALT>\n",
+        "f A * * <ALT_END>\n",
+        "\u{e9}",
+        "\\",
+        "*",
+        "-",
+        "<o,f>",
+        ";; LABEL \"o\" \"x\" \"y\"\n",
+        "1e999",
+        "nan",
+        "é (s-2)\n",
+        "IGNORE_TIME_SEGMENT_IN_SCORING",
     ]);
     prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat().into_bytes())
 }
@@ -144,6 +173,6 @@ proptest! {
             let _ = by_segment::score(&r, &h, Heading::default(), &options, &mut 0);
             let _ = by_time::score(&r, &h, Heading::default(), &options, &mut 0);
         }
-        let _ = files::score(&r, &h, "system", &FileOptions::default());
+        let _ = files::score(&r, &h, "system", FileOptions::default());
     }
 }

@@ -69,7 +69,7 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     let reference = Source::load(&reference)?;
     let mut systems = Vec::new();
     for path in &hypotheses {
-        systems.push(files::score(&reference, &Source::load(path)?, &path.display().to_string(), &options)?.system);
+        systems.push(files::score(&reference, &Source::load(path)?, &path.display().to_string(), options)?.system);
     }
     let mut comparisons = Vec::new();
     for second in 1..systems.len() {
@@ -136,13 +136,21 @@ fn p_value(p: f64) -> String {
     if p < 0.001 { "<0.001".to_owned() } else { format!("{p:.3}") }
 }
 
+/// Below this many segments the normal distribution behind MAPSSWE does not hold.
+const FEWEST_SEGMENTS: usize = 50;
+
 /// What the tests say in plain words; MAPSSWE decides, as it does at NIST.
 fn sentence(comparison: &Comparison, a: &str, b: &str) -> String {
     let Bootstrap { first, second, .. } = &comparison.bootstrap;
     let (_, decisive) = &comparison.tests[0];
-    let n_agreeing = comparison.tests.iter().filter(|(_, o)| o.winner().is_some() && o.winner() == decisive.winner()).count();
+    let n_agreeing =
+        comparison.tests.iter().filter(|(_, o)| o.winner().is_some() && o.winner() == decisive.winner()).count();
     let p = if decisive.p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {:.3}", decisive.p) };
     match decisive.winner() {
+        _ if decisive.n_compared < FEWEST_SEGMENTS => {
+            let n = decisive.n_compared;
+            format!("Between {a} and {b} there are only {n} segments with errors, too few to tell which is better.")
+        }
         None => format!(
             "The difference between {a} and {b} may well be chance ({p}); this test cannot tell which is better."
         ),

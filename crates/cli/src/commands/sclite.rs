@@ -2,6 +2,7 @@
 
 mod arguments;
 
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -12,7 +13,7 @@ use text::score::pairing::{by_id, by_segment, by_time};
 use text::score::read::Source;
 use text::score::report::alignments::{self, Layout};
 use text::score::report::sgml::Separators;
-use text::score::report::summary::Numbers;
+use text::score::report::summary::{Confidences, Numbers};
 use text::score::report::table::Sheet;
 use text::score::report::{details, labelled, sentences, sgml, summary};
 use text::score::trn::TrnOptions;
@@ -82,10 +83,7 @@ impl Runner<'_> {
 
     fn score(&mut self, reference: &Source, hypothesis: &Hypothesis) -> anyhow::Result<System> {
         let plan = self.plan;
-        self.tell(&format!(
-            "Begin alignment of Ref File: '{}' and Hyp File: '{}'\n",
-            plan.reference, hypothesis.path
-        ))?;
+        self.tell(&format!("Begin alignment of Ref File: '{}' and Hyp File: '{}'\n", plan.reference, hypothesis.path))?;
         let source = Source::load(Path::new(&hypothesis.path))?;
         let heading = Heading {
             title: hypothesis.title.clone(),
@@ -143,9 +141,8 @@ impl Runner<'_> {
     fn write_reports(&mut self, system: &System, hypothesis: &Hypothesis) -> anyhow::Result<()> {
         let root = self.root(hypothesis);
         for report in &self.plan.reports {
-            if let Err(()) = summary::has_confidences(system)
-                && matches!(report, Report::Percentages | Report::Counts)
-            {
+            let is_summary = matches!(report, Report::Percentages | Report::Counts);
+            if is_summary && Confidences::of(system) == Confidences::Some {
                 self.out.remark("Warning: Ignoring confidence scores in output");
             }
             match report {
@@ -183,7 +180,7 @@ impl Runner<'_> {
         };
         let mut sheet = std::mem::take(&mut self.sheet);
         let written = self.write(&format!("{root}.{ending}"), what, |out| {
-            Ok(match report {
+            match report {
                 Report::Percentages => summary::write(out, system, Numbers::Percentages, &mut sheet)?,
                 Report::Counts => summary::write(out, system, Numbers::Counts, &mut sheet)?,
                 Report::Labelled => labelled::write(out, system, &mut sheet)?,
@@ -192,7 +189,8 @@ impl Runner<'_> {
                 Report::Sgml => sgml::write(out, system, Separators::LINES)?,
                 Report::LineSgml => sgml::write(out, system, Separators::PARTS)?,
                 _ => details::write_all(out, system)?,
-            })
+            }
+            Ok(())
         });
         self.sheet = sheet;
         written
@@ -259,7 +257,7 @@ fn told_of_utterances(system: &System) -> String {
             last = at;
         }
         let name = String::from_utf8_lossy(&speaker.name);
-        told.push_str(&format!("\r    Alignment# {number} for speaker {name}          "));
+        let _ = write!(told, "\r    Alignment# {number} for speaker {name}          ");
     }
     told + "\n\n"
 }

@@ -27,6 +27,7 @@ Examples:
   srf score --unit char ref.txt hyp.txt --confusions 20
   srf score --fold 39 timit.ref timit.hyp --speakers
   srf score ref.stm hyp.ctm --html report.html")]
+#[allow(clippy::struct_excessive_bools, reason = "switches are independent of each other")]
 pub(crate) struct Args {
     /// What was said
     reference: PathBuf,
@@ -132,8 +133,8 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
         fragments,
     };
     let title = hypothesis.display().to_string();
-    let scored = files::score(&Source::load(&reference)?, &Source::load(&hypothesis)?, &title, &options)?;
-    let exit = tell_problems(&scored, &options, out);
+    let scored = files::score(&Source::load(&reference)?, &Source::load(&hypothesis)?, &title, options)?;
+    let exit = tell_problems(&scored, options, out);
     let system = &scored.system;
     if let Some(path) = &html {
         write_html(path, system, rate_name(options.unit))?;
@@ -195,7 +196,7 @@ fn rate_line(name: &str, counts: &Counts) -> String {
 }
 
 /// Tells what does not fit, and whether anything does not.
-fn tell_problems(scored: &ScoredFiles, options: &FileOptions, out: &Printer) -> Exit {
+fn tell_problems(scored: &ScoredFiles, options: FileOptions, out: &Printer) -> Exit {
     let ScoredFiles { system, missing, extra, notes } = scored;
     if let Some(first) = missing.first() {
         let done = if options.missing == Missing::Count { "counted as deleted" } else { "left out" };
@@ -213,7 +214,7 @@ fn tell_problems(scored: &ScoredFiles, options: &FileOptions, out: &Printer) -> 
 }
 
 /// A reference with as many utterances as a known test but another number of words is worth a remark.
-fn tell_other_size(system: &System, options: &FileOptions, out: &Printer) {
+fn tell_other_size(system: &System, options: FileOptions, out: &Printer) {
     let folding_fits = options.folding.is_none_or(|f| f.set == PhoneSet::Scoring39 && !f.merges_silences);
     let Some(test) = KnownTest::find(system, options.unit).filter(|_| folding_fits) else { return };
     let n_reference = system.counts().n_reference();
@@ -236,7 +237,10 @@ fn write_html(path: &Path, system: &System, rate: &str) -> anyhow::Result<()> {
 
 fn show_speakers(system: &System, out: &Printer) -> std::io::Result<()> {
     let width = system.speakers.iter().map(|s| lossy(&s.name).chars().count()).max().unwrap_or(0).max(7);
-    out.line(format_args!("{:<width$} {:>6} {:>7} {:>6} {:>6} {:>6} {:>7}", "speaker", "utts", "words", "sub", "del", "ins", "%"))?;
+    out.line(format_args!(
+        "{:<width$} {:>6} {:>7} {:>6} {:>6} {:>6} {:>7}",
+        "speaker", "utts", "words", "sub", "del", "ins", "%"
+    ))?;
     for Speaker { name, utterances, counts, .. } in &system.speakers {
         let rate = counts.error_rate().map_or_else(|| "-".to_owned(), |rate| format!("{:.2}", 100.0 * rate));
         let Counts { substitutions, deletions, insertions, .. } = counts;

@@ -101,7 +101,9 @@ impl ScoreFilesError {
                 Some("`--mode all` counts their words as deleted, `--mode present` leaves them out".into())
             }
             Self::Formats { .. } => Some("possible are ids against ids, ctm against stm, and ctm against ctm".into()),
-            Self::UnknownFormat { .. } => Some("known are trn, Kaldi's text, stm and ctm; see `srf score --help`".into()),
+            Self::UnknownFormat { .. } => {
+                Some("known are trn, Kaldi's text, stm and ctm; see `srf score --help`".into())
+            }
         }
     }
 }
@@ -142,7 +144,7 @@ pub fn score(
     reference: &Source,
     hypothesis: &Source,
     title: &str,
-    options: &FileOptions,
+    options: FileOptions,
 ) -> Result<ScoredFiles, ScoreFilesError> {
     let formats = (Format::of(reference)?, Format::of(hypothesis)?);
     let heading = Heading {
@@ -175,7 +177,7 @@ pub fn score(
 }
 
 /// Words out of order are scored as they stand, but told of.
-fn told_of_order(sources: &[&Source], options: &FileOptions) -> Result<Vec<String>, ScoreFilesError> {
+fn told_of_order(sources: &[&Source], options: FileOptions) -> Result<Vec<String>, ScoreFilesError> {
     let mut notes = Vec::new();
     for source in sources {
         let words = ctm::parse(source, ENCODING, options.is_case_sensitive)?;
@@ -184,9 +186,9 @@ fn told_of_order(sources: &[&Source], options: &FileOptions) -> Result<Vec<Strin
     Ok(notes)
 }
 
-fn pair_options(options: &FileOptions) -> Options {
+fn pair_options(options: FileOptions) -> Options {
     let characters = (options.unit == Unit::Character).then(Characters::default);
-    let FileOptions { fragments, optional_words, .. } = *options;
+    let FileOptions { fragments, optional_words, .. } = options;
     let reading = Reading { fragments, optional_words, characters, encoding: ENCODING };
     Options { reading, is_case_sensitive: options.is_case_sensitive, ..Options::default() }
 }
@@ -195,7 +197,7 @@ fn refuse_missing(
     hypothesis: &Source,
     missing: &[String],
     n_reference: usize,
-    options: &FileOptions,
+    options: FileOptions,
 ) -> Result<(), ScoreFilesError> {
     match missing.first() {
         Some(first) if options.missing == Missing::Refuse => Err(ScoreFilesError::Missing {
@@ -212,7 +214,7 @@ fn score_by_id(
     (reference, r_format): (&Source, Format),
     (hypothesis, h_format): (&Source, Format),
     heading: Heading,
-    options: &FileOptions,
+    options: FileOptions,
 ) -> Result<ScoredFiles, ScoreFilesError> {
     let references = read_utterances(reference, r_format, options)?;
     let mut hypotheses = read_utterances(hypothesis, h_format, options)?;
@@ -241,7 +243,7 @@ fn score_by_id(
 fn read_utterances(
     source: &Source,
     format: Format,
-    options: &FileOptions,
+    options: FileOptions,
 ) -> Result<Vec<TrnUtterance>, ReadTranscriptError> {
     let is_case_sensitive = options.is_case_sensitive;
     let mut utterances = if format == Format::Trn {

@@ -44,8 +44,7 @@ impl Labels {
 }
 
 fn parse_label(text: &[u8]) -> Option<Label> {
-    let mut quoted = text.split(|b| *b == b'"').skip(1).step_by(2);
-    let n_quotes = text.iter().filter(|b| **b == b'"').count();
-    let mut next = || quoted.next().map(Text::from);
-    (n_quotes >= 6).then(|| Some(Label { id: next()?, title: next()?, description: next()? }))?
+    let parts: Vec<&[u8]> = text.split(|b| *b == b'"').collect();
+    let [_, id, _, title, _, description, _, ..] = &parts[..] else { return None };
+    Some(Label { id: (*id).into(), title: (*title).into(), description: (*description).into() })
 }

@@ -166,7 +166,7 @@ impl Network {
     }
 
     /// The words of `text` and its alternatives `{ a / b / @ }`, prepared for comparison.
-    pub fn parse(text: &[u8], reading: &Reading) -> Result<Self, ReadAlternativesError> {
+    pub fn parse(text: &[u8], reading: Reading) -> Result<Self, ReadAlternativesError> {
         Ok(Self::from_items(parse(text)?, reading))
     }
 
@@ -175,7 +175,7 @@ impl Network {
         self.before.is_empty()
     }
 
-    pub(crate) fn from_items(mut items: Vec<Item>, reading: &Reading) -> Self {
+    pub(crate) fn from_items(mut items: Vec<Item>, reading: Reading) -> Self {
         mark(&mut items, reading);
         if items.iter().all(|item| matches!(item, Item::Word(_))) {
             let words = items.into_iter().filter_map(|item| if let Item::Word(w) = item { Some(w) } else { None });
@@ -192,7 +192,7 @@ impl Network {
     }
 }
 
-fn mark(items: &mut [Item], reading: &Reading) {
+fn mark(items: &mut [Item], reading: Reading) {
     for item in items {
         match item {
             Item::Word(word) => {
@@ -392,14 +392,14 @@ mod tests {
 
     #[test]
     fn plain_words_have_one_reading() {
-        let network = Network::parse(b"  a b\tc\n", &Reading::default()).unwrap();
+        let network = Network::parse(b"  a b\tc\n", Reading::default()).unwrap();
         assert!(network.is_linear());
         assert_eq!(spellings(&network), ["a", "b", "c"]);
     }
 
     #[test]
     fn alternatives_keep_the_order_of_the_file() {
-        let network = Network::parse(b"a {b / {c/d} e /@} f", &Reading::default()).unwrap();
+        let network = Network::parse(b"a {b / {c/d} e /@} f", Reading::default()).unwrap();
         let f = network.words.iter().position(|w| &*w.text == b"f").unwrap();
         let before: Vec<_> = network.before[f].iter().map(|i| &*network.words[*i as usize - 1].text).collect();
         assert_eq!(before, [&b"b"[..], b"e", b"@"]);
@@ -408,7 +408,7 @@ mod tests {
 
     #[test]
     fn bad_braces_are_told_apart() {
-        let error = |text: &str| Network::parse(text.as_bytes(), &Reading::default()).unwrap_err();
+        let error = |text: &str| Network::parse(text.as_bytes(), Reading::default()).unwrap_err();
         assert_eq!(error("a { b / c"), ReadAlternativesError::Unclosed);
         assert_eq!(error("a { / }"), ReadAlternativesError::Empty);
         assert_eq!(error("a{b/c}"), ReadAlternativesError::Glued);
@@ -419,7 +419,7 @@ mod tests {
     fn words_are_cut_into_characters_that_share_their_time() {
         let reading = Reading { characters: Some(Characters::default()), ..Reading::default() };
         let items = vec![Item::Word(Word::new(*b"ab").at(1.0, 0.5))];
-        let network = Network::from_items(items, &reading);
+        let network = Network::from_items(items, reading);
         assert_eq!(spellings(&network), ["a", "b"]);
         assert_eq!((network.words[1].start_s, network.words[1].end_s), (1.25, 1.5));
     }
@@ -429,7 +429,7 @@ mod tests {
         let characters = Some(Characters { keep_ascii: true, drop_hyphens: true });
         let encoding = Encoding::Utf8(super::super::encoding::Language::Generic);
         let reading = Reading { characters, encoding, ..Reading::default() };
-        let network = Network::parse("ab-c日本d".as_bytes(), &reading).unwrap();
+        let network = Network::parse("ab-c日本d".as_bytes(), reading).unwrap();
         assert_eq!(spellings(&network), ["abc", "日", "本", "d"]);
     }
 }

@@ -72,7 +72,9 @@ impl PairError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Read(error) => error.hint(),
-            Self::NoReference { .. } => Some("both files must be of the same test; ids are compared in lower case".into()),
+            Self::NoReference { .. } => {
+                Some("both files must be of the same test; ids are compared in lower case".into())
+            }
             Self::OtherFile { .. } | Self::MoreHypothesis { .. } => {
                 Some("sort both files by file, channel and time".into())
             }

@@ -82,7 +82,7 @@ impl Source {
             return Ok(());
         }
         std::str::from_utf8(&self.bytes).map(|_| ()).map_err(|error| {
-            let line = 1 + self.bytes[..error.valid_up_to()].iter().filter(|b| **b == b'\n').count();
+            let line = self.bytes[..error.valid_up_to()].split(|b| *b == b'\n').count();
             ReadTranscriptError::NotUtf8 { path: self.path.clone(), line }
         })
     }

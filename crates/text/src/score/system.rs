@@ -9,6 +9,7 @@ use super::word::Text;
 
 /// What was switched on when an utterance was aligned, and what is known of its words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "independent facts, not the states of one thing")]
 pub struct Traits {
     /// Characters were compared.
     pub characters: bool,

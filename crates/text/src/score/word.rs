@@ -61,7 +61,7 @@ impl Word {
             text.pop();
         }
         let mut word = Self::new(text);
-        word.tags = marks.map(parse_tags);
+        word.tags = marks.map(|marks| Box::new(parse_tags(marks)));
         word
     }
 
@@ -153,10 +153,10 @@ fn split_at_semicolon(token: &[u8]) -> (&[u8], Option<&[u8]>) {
     found.map_or((token, None), |i| (&token[..i], Some(&token[i + 1..])))
 }
 
-fn parse_tags(marks: &[u8]) -> Box<Tags> {
+fn parse_tags(marks: &[u8]) -> Tags {
     let (first, rest) = split_at_semicolon(marks);
     let second = rest.map_or(&[][..], |rest| split_at_semicolon(rest).0);
-    Box::new(Tags { first: without_backslashes(first).into(), second: without_backslashes(second).into() })
+    Tags { first: without_backslashes(first).into(), second: without_backslashes(second).into() }
 }
 
 fn without_backslashes(text: &[u8]) -> Vec<u8> {

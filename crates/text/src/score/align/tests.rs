@@ -7,7 +7,7 @@ use crate::score::counts::Counts;
 use crate::score::network::Reading;
 
 fn words(text: &str) -> Network {
-    Network::parse(text.as_bytes(), &Reading::default()).unwrap()
+    Network::parse(text.as_bytes(), Reading::default()).unwrap()
 }
 
 fn counts(reference: &str, hypothesis: &str) -> Counts {
@@ -66,7 +66,7 @@ fn alternatives_take_the_nearest_reading() {
 #[test]
 fn an_optional_word_left_out_is_correct() {
     let reading = Reading { optional_words: true, ..Reading::default() };
-    let network = |text: &str| Network::parse(text.as_bytes(), &reading).unwrap();
+    let network = |text: &str| Network::parse(text.as_bytes(), reading).unwrap();
     let alignment = align(&network("a (uh) b"), &network("a b"), Cost::Spelling).unwrap();
     assert_eq!(Counts::from(&alignment), Counts { correct: 3, ..Counts::default() });
     assert!(alignment.pairs[1].hypothesis.as_ref().unwrap().text.is_empty());

@@ -11,11 +11,7 @@ fn rates(paired: &Paired<'_>) -> (Vec<(f64, f64)>, Side) {
     let rate = |(n_errors, n_reference): (usize, usize)| super::super::report::percent(n_errors, n_reference);
     let rates: Vec<(f64, f64)> = paired.speakers.iter().map(|[a, b]| (rate(*a), rate(*b))).collect();
     let (sum_a, sum_b) = rates.iter().fold((0.0, 0.0), |sum, rate| (sum.0 + rate.0, sum.1 + rate.1));
-    if sum_a > sum_b {
-        (rates, Side::First)
-    } else {
-        (rates.into_iter().map(|(a, b)| (b, a)).collect(), Side::Second)
-    }
+    if sum_a > sum_b { (rates, Side::First) } else { (rates.into_iter().map(|(a, b)| (b, a)).collect(), Side::Second) }
 }
 
 fn other(side: Side) -> Side {
@@ -71,7 +67,9 @@ fn ranks(values: &[f64]) -> Vec<f64> {
     let mut start = 0;
     for group in order.chunk_by(|a, b| values[*a] == values[*b]) {
         let rank = (2 * start + group.len() + 1) as f64 / 2.0;
-        group.iter().for_each(|at| ranks[*at] = rank);
+        for at in group {
+            ranks[*at] = rank;
+        }
         start += group.len();
     }
     ranks

@@ -55,7 +55,9 @@ fn words_only_the_second_added_at_the_end_are_a_segment() {
 fn mcnemar_is_the_binomial_test_of_utterances_only_one_got_right() {
     let reference: Vec<(&str, &str, &str)> = vec![("a", "x", "x"); 6];
     let mut worse = reference.clone();
-    worse.iter_mut().for_each(|u| u.2 = "y");
+    for utterance in &mut worse {
+        utterance.2 = "y";
+    }
     let outcome = mcnemar(&Paired::new(&system(&reference), &system(&worse)));
     assert_eq!(outcome.better, Some(Side::First));
     assert!((outcome.p - 2.0 / 64.0).abs() < 1e-12, "two sides of six equal throws, found {}", outcome.p);

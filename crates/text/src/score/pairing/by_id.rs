@@ -108,7 +108,7 @@ pub(super) fn network(
     text: &[u8],
     options: &Options,
 ) -> Result<Network, ReadTranscriptError> {
-    Network::parse(text, &options.reading).map_err(|source| ReadTranscriptError::Alternatives {
+    Network::parse(text, options.reading).map_err(|source| ReadTranscriptError::Alternatives {
         path: file.path.clone(),
         line,
         source,

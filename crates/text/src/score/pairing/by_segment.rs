@@ -68,8 +68,7 @@ pub fn score(
         return Err(ReadTranscriptError::Empty { path: reference.path.clone() }.into());
     }
     let (channels, lacking) = pair_channels(&segments, &words, hypothesis)?;
-    let mut scorer =
-        Scorer { sources: (reference, hypothesis), options, system: System::new(heading), sequence };
+    let mut scorer = Scorer { sources: (reference, hypothesis), options, system: System::new(heading), sequence };
     let mut progress = Vec::with_capacity(channels.len());
     for channel in &channels {
         progress.push(scorer.score_channel(channel, &mut words)?);
@@ -172,7 +171,7 @@ impl Scorer<'_> {
     fn score_segment(&mut self, segment: &Segment, words: &Ctm, (start, end): (usize, usize)) -> Result<(), PairError> {
         let (reference, hypothesis) = self.sources;
         let r_network = network(reference, segment.line, &segment.text, self.options)?;
-        let h_network = Network::from_items(words.items(start, end), &self.options.reading);
+        let h_network = Network::from_items(words.items(start, end), self.options.reading);
         let alignment = align(&r_network, &h_network, self.options.cost).map_err(|source| {
             let line = words.get(start).map_or(0, |word| word.line);
             ReadTranscriptError::TooLong { path: hypothesis.path.clone(), line, source }
@@ -229,7 +228,9 @@ fn ignore_words(channel: &Channel<'_>, is_used: &[bool], words: &mut Ctm) -> usi
             let len = words[start..].iter().take_while(|word| !is_word(&word.text, b"<ALT_END>")).count();
             let alternatives = &mut words[start..start + len];
             let is_usable = alternatives.iter().any(|word| !is_mark(&word.text) && !word.is_ignored);
-            alternatives.iter_mut().for_each(|word| word.is_ignored = !is_usable);
+            for word in alternatives {
+                word.is_ignored = !is_usable;
+            }
         }
     }
     words.iter().filter(|word| word.is_ignored && !is_mark(&word.text)).count()
@@ -241,9 +242,7 @@ fn end_of_segment(words: &Ctm, mut end: usize, last: usize, end_s: f64) -> usize
     while end < last {
         let Some(word) = words.get(end + 1) else { break };
         let alternatives = || {
-            (end + 1..=last)
-                .map_while(|index| words.get(index))
-                .take_while(|word| !is_word(&word.text, b"<ALT_END>"))
+            (end + 1..=last).map_while(|index| words.get(index)).take_while(|word| !is_word(&word.text, b"<ALT_END>"))
         };
         let middle_s = if word.is_alternative {
             alternatives().filter(|word| !is_mark(&word.text)).map(middle).fold(0.0, f64::max)

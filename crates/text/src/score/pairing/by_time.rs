@@ -142,8 +142,8 @@ impl Scorer<'_> {
     ) -> Result<(), PairError> {
         // Characters are never compared here, whatever was asked.
         let reading = crate::score::network::Reading { characters: None, ..self.options.reading };
-        let r_network = Network::from_items(self.reference.items(r.0, r.1), &reading);
-        let h_network = Network::from_items(self.hypothesis.items(h.0, h.1), &reading);
+        let r_network = Network::from_items(self.reference.items(r.0, r.1), reading);
+        let h_network = Network::from_items(self.hypothesis.items(h.0, h.1), reading);
         let mut alignment = align(&r_network, &h_network, self.options.cost).map_err(|source| {
             let (path, line) = (self.sources.0.path.clone(), owner.line);
             ReadTranscriptError::TooLong { path, line, source }

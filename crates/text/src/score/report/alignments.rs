@@ -191,10 +191,7 @@ fn write_utterance_head(
 }
 
 fn has_numbers(traits: Traits) -> bool {
-    traits.reference_times
-        || traits.hypothesis_times
-        || traits.reference_confidences
-        || traits.hypothesis_confidences
+    traits.reference_times || traits.hypothesis_times || traits.reference_confidences || traits.hypothesis_confidences
 }
 
 fn pair_width(pair: &Pair) -> usize {

@@ -116,7 +116,8 @@ fn fill(sheet: &mut Sheet, system: &System, groups: &Groups) -> bool {
     sheet.line_after(' ');
     sheet.row("ccc", &["", "", ""]);
     sheet.line_before('-');
-    let first = |name: &str, rest: Vec<String>| -> Vec<String> { std::iter::once(name.to_owned()).chain(rest).collect() };
+    let first =
+        |name: &str, rest: Vec<String>| -> Vec<String> { std::iter::once(name.to_owned()).chain(rest).collect() };
     if !system.labels.categories.is_empty() {
         let titles = system.labels.categories.iter().map(|category| lossy(&category.title)).collect();
         sheet.row(&category_format, &first("", titles));

@@ -42,7 +42,7 @@ impl Spread {
 fn median(values: &[f64]) -> f64 {
     let sorted = sort(values);
     let middle = sorted.len() / 2;
-    if sorted.len().is_multiple_of(2) { (sorted[middle] + sorted[middle - 1]) / 2.0 } else { sorted[middle] }
+    if sorted.len().is_multiple_of(2) { f64::midpoint(sorted[middle], sorted[middle - 1]) } else { sorted[middle] }
 }
 
 /// Merges halves in which anything that is not a number counts as equal to everything.

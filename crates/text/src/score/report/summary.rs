@@ -47,13 +47,25 @@ pub fn write(out: &mut dyn Write, system: &System, numbers: Numbers, sheet: &mut
     Ok(())
 }
 
-/// Whether the words of all utterances have confidences; `Err` where only some have.
-pub fn has_confidences(system: &System) -> Result<bool, ()> {
-    let n_with = system.utterances().filter(|u| u.traits.hypothesis_confidences).count();
-    match n_with {
-        0 => Ok(false),
-        n if n == system.n_utterances() => Ok(true),
-        _ => Err(()),
+/// Whose words have confidences.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Confidences {
+    /// Those of no utterance.
+    None,
+    /// Those of some; they are not used then.
+    Some,
+    /// Those of all.
+    All,
+}
+
+impl Confidences {
+    /// Whose words have confidences in `system`.
+    pub fn of(system: &System) -> Self {
+        match system.utterances().filter(|u| u.traits.hypothesis_confidences).count() {
+            0 => Self::None,
+            n if n == system.n_utterances() => Self::All,
+            _ => Self::Some,
+        }
     }
 }
 
@@ -66,7 +78,7 @@ struct Summary<'a> {
 
 impl<'a> Summary<'a> {
     fn new(system: &'a System, numbers: Numbers) -> Self {
-        let has_confidences = has_confidences(system).unwrap_or(false);
+        let has_confidences = Confidences::of(system) == Confidences::All;
         let figures = system.speakers.iter().map(|s| figures(s, numbers, has_confidences)).collect();
         Self { system, numbers, has_confidences, figures }
     }
@@ -112,10 +124,14 @@ impl<'a> Summary<'a> {
 
     fn speaker_row(&self, name: &str, figures: &Figures) -> Vec<String> {
         let is_defined = figures.n_words > 0 || self.numbers == Numbers::Counts;
-        let mut row = vec![format!(" {name} "), format!("{:5}", figures.n_utterances), format!("{:5}", figures.n_words)];
-        row.extend(figures.words.iter().map(|value| {
-            if is_defined { self.number(*value) } else { format!("{:5.0}*", round(*value, 0)) }
-        }));
+        let mut row =
+            vec![format!(" {name} "), format!("{:5}", figures.n_utterances), format!("{:5}", figures.n_words)];
+        row.extend(
+            figures
+                .words
+                .iter()
+                .map(|value| if is_defined { self.number(*value) } else { format!("{:5.0}*", round(*value, 0)) }),
+        );
         row.push(self.number(figures.wrong_utterances));
         if self.has_confidences {
             let is_defined = figures.n_words > 0;
@@ -181,8 +197,10 @@ impl<'a> Summary<'a> {
     }
 }
 
-const SPREADS: [(&str, fn(Spread) -> f64); 3] =
-    [(" Mean ", |s| s.mean), (" S.D. ", |s| s.deviation), ("Median", |s| s.median)];
+/// A row below the speakers, and what it shows of a column.
+type SpreadRow = (&'static str, fn(Spread) -> f64);
+
+const SPREADS: [SpreadRow; 3] = [(" Mean ", |s| s.mean), (" S.D. ", |s| s.deviation), ("Median", |s| s.median)];
 
 fn figures(speaker: &Speaker, numbers: Numbers, has_confidences: bool) -> Figures {
     let n_utterances = speaker.utterances.len();

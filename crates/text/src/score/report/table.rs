@@ -203,9 +203,8 @@ impl Sheet {
 
     fn render_row(&self, out: &mut String, margin: &str, at: usize, widths: &[Width]) {
         let format = &self.formats[self.rows[at].format];
-        let mut rest: Vec<&str> = (0..format.columns.len())
-            .map(|c| if format.is_joined(c) { "" } else { self.cell(c, at) })
-            .collect();
+        let mut rest: Vec<&str> =
+            (0..format.columns.len()).map(|c| if format.is_joined(c) { "" } else { self.cell(c, at) }).collect();
         loop {
             let _ = write!(out, "{margin}|");
             for (column, rest) in rest.iter_mut().enumerate().filter(|(c, _)| !format.is_joined(*c)) {
@@ -290,8 +289,8 @@ fn row_widths(format: &Format, sizes: &[Vec<usize>], n_pad: usize, spare: usize)
         let add = if is_last { spare - given } else { due - given };
         given += if is_last { 0 } else { add };
         let mut width = Width { text: sizes[column], whole: sizes[column] + 2 * n_pad + add };
-        for joined in column + 1..=column + n_joined {
-            let size = sizes[joined] + 2 * n_pad + 1;
+        for size in &sizes[column + 1..=column + n_joined] {
+            let size = size + 2 * n_pad + 1;
             width.text += size;
             width.whole += size;
         }
