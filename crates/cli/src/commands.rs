@@ -1,5 +1,7 @@
 //! One file a command: its arguments as typed, and `run`, which turns them into library calls.
 
+pub(crate) mod bench;
 pub(crate) mod compare;
+pub(crate) mod info;
 pub(crate) mod sclite;
 pub(crate) mod score;

@@ -1,5 +1,8 @@
 //! What to do about an error: an error in, a line of advice out.
 
+use std::error::Error;
+
+use model::weights::LoadWeightsError;
 use text::score::files::ScoreFilesError;
 use text::score::pairing::PairError;
 use text::score::read::ReadTranscriptError;
@@ -8,10 +11,13 @@ use text::score::read::ReadTranscriptError;
 ///
 /// Library errors say what is wrong; those that also know what to do have a `hint` method, asked here.
 pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
-    error.chain().find_map(|cause| {
-        let pair = cause.downcast_ref::<PairError>().and_then(PairError::hint);
-        let read = cause.downcast_ref::<ReadTranscriptError>().and_then(ReadTranscriptError::hint);
-        let files = cause.downcast_ref::<ScoreFilesError>().and_then(ScoreFilesError::hint);
-        files.or(pair).or(read)
-    })
+    error.chain().find_map(advice)
+}
+
+fn advice(cause: &(dyn Error + 'static)) -> Option<String> {
+    let weights = || cause.downcast_ref::<LoadWeightsError>().and_then(LoadWeightsError::hint);
+    let files = || cause.downcast_ref::<ScoreFilesError>().and_then(ScoreFilesError::hint);
+    let pair = || cause.downcast_ref::<PairError>().and_then(PairError::hint);
+    let read = || cause.downcast_ref::<ReadTranscriptError>().and_then(ReadTranscriptError::hint);
+    weights().or_else(files).or_else(pair).or_else(read)
 }

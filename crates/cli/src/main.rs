@@ -26,13 +26,10 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Tell how good recognised text is: word, character or phone error rate
+    Bench(commands::bench::Args),
+    Info(commands::info::Args),
     Score(commands::score::Args),
-
-    /// Tell whether one recogniser is better than another, and how sure that is
     Compare(commands::compare::Args),
-
-    /// Score transcripts with the arguments and the files of NIST's sclite
     Sclite(commands::sclite::Args),
 }
 
@@ -62,6 +59,8 @@ fn main() -> ExitCode {
 
 fn run(command: Command, out: &Printer) -> anyhow::Result<Exit> {
     match command {
+        Command::Bench(args) => commands::bench::run(args, out),
+        Command::Info(args) => commands::info::run(args, out),
         Command::Score(args) => commands::score::run(args, out),
         Command::Compare(args) => commands::compare::run(args, out),
         Command::Sclite(args) => commands::sclite::run(args, out),
