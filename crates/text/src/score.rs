@@ -4,22 +4,27 @@
 //! reports of [`report`] write them. The alignment and the reports are those of NIST's `sclite`, byte
 //! for byte; [`compare`] holds the tests of significance of its `sc_stats`.
 
-mod align;
-pub mod compare;
-mod counts;
-pub mod ctm;
 mod encoding;
-pub mod files;
-pub mod fold;
-mod labels;
-mod network;
-pub mod pairing;
-pub mod read;
-pub mod report;
-pub mod stm;
-mod system;
-pub mod trn;
 mod word;
+
+mod network;
+
+mod align;
+mod counts;
+mod labels;
+mod system;
+
+pub mod ctm;
+pub mod fold;
+pub mod read;
+pub mod stm;
+pub mod trn;
+
+pub mod files;
+pub mod pairing;
+
+pub mod compare;
+pub mod report;
 
 pub use align::{Alignment, Cost, Pair, TooLongError, Verdict, align};
 pub use counts::Counts;

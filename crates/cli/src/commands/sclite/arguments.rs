@@ -277,6 +277,6 @@ fn refuse(flag: &str) -> anyhow::Result<()> {
         "-L" | "-w" => bail!("`{flag}` (weights of words) is not supported"),
         "-C" => bail!("`-C` (curves of confidences) is not supported"),
         "-P" => bail!("`-P` (alignments from a pipe) is not supported: give the files with `-r` and `-h`"),
-        _ => bail!("there is no argument `{flag}`"),
+        _ => bail!("there is no argument `{flag}`; `srf help sclite` lists them"),
     }
 }

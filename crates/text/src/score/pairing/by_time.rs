@@ -116,7 +116,7 @@ impl Scorer<'_> {
     }
 
     fn score_channel(&mut self, r: (usize, usize), h: (usize, usize)) -> Result<(), PairError> {
-        let mut stretches = Stretches { reference: self.reference, hypothesis: self.hypothesis, ends: (r.1, h.1) };
+        let stretches = Stretches { reference: self.reference, hypothesis: self.hypothesis, ends: (r.1, h.1) };
         let (mut next_r, mut next_h) = (r.0, h.0);
         let mut number = 0;
         let mut owner = self.reference.get(next_r);
@@ -213,9 +213,14 @@ fn span_s(ctm: &Ctm, index: i64) -> (f64, f64) {
     at(ctm, index).map_or((0.0, 0.0), |word| (word.start_s, word.start_s + word.duration_s))
 }
 
+/// When the silence behind a word ends.
+fn gap_end_s(ctm: &Ctm, index: i64, end: i64) -> f64 {
+    if index == end { NEVER_S } else { start_s(ctm, index + 1) }
+}
+
 impl Stretches<'_> {
     /// The last words of the stretch that begins here.
-    fn next(&mut self, start_r: usize, start_h: usize) -> (usize, usize) {
+    fn next(&self, start_r: usize, start_h: usize) -> (usize, usize) {
         let starts = (start_r as i64, start_h as i64);
         let mut max_words = WORDS_TO_A_STRETCH;
         loop {
@@ -255,19 +260,14 @@ impl Stretches<'_> {
         }
         let (mut r, mut h) = self.synchronise((start_r, start_h), max_words);
         while r > start_r && h > start_h {
-            let gap_r = (span_s(self.reference, r).1, self.gap_end(self.reference, r, end_r));
-            let gap_h = (span_s(self.hypothesis, h).1, self.gap_end(self.hypothesis, h, end_h));
+            let gap_r = (span_s(self.reference, r).1, gap_end_s(self.reference, r, end_r));
+            let gap_h = (span_s(self.hypothesis, h).1, gap_end_s(self.hypothesis, h, end_h));
             if overlap(gap_r, gap_h) >= 0.0 {
                 return Some((r, h));
             }
             (r, h) = self.shift((r, h), (start_r, start_h));
         }
         (r > start_r || h > start_h).then_some((r, h))
-    }
-
-    #[allow(clippy::unused_self, reason = "reads as a property of the channel beside the others")]
-    fn gap_end(&self, ctm: &Ctm, index: i64, end: i64) -> f64 {
-        if index == end { NEVER_S } else { start_s(ctm, index + 1) }
     }
 
     /// The last candidates of both sides, brought near each other in time.

@@ -299,14 +299,28 @@ fn row_widths(format: &Format, sizes: &[Vec<usize>], n_pad: usize, spare: usize)
     widths
 }
 
-fn line_above(out: &mut String, margin: &str, format: &Format, above: Option<&Format>, widths: &[Width], rule: char) {
+/// Draws a line of `rule` across a row; `crossing` says what stands where it meets the rule behind a column.
+fn draw_line(
+    out: &mut String,
+    margin: &str,
+    format: &Format,
+    widths: &[Width],
+    rule: char,
+    crossing: impl Fn(usize, usize) -> (char, usize),
+) {
     let _ = write!(out, "{margin}|");
     for column in (0..format.columns.len()).filter(|c| !format.is_joined(*c)) {
         out.extend(std::iter::repeat_n(rule, widths[column].whole));
-        if format.is_last(column) {
-            continue;
+        if !format.is_last(column) {
+            let (drawn, n) = crossing(column, column + format.n_joined(column));
+            out.extend(std::iter::repeat_n(drawn, n));
         }
-        let at = column + format.n_joined(column);
+    }
+    out.push_str("|\n");
+}
+
+fn line_above(out: &mut String, margin: &str, format: &Format, above: Option<&Format>, widths: &[Width], rule: char) {
+    draw_line(out, margin, format, widths, rule, |_, at| {
         let here = format.rule(at);
         let crosses = above.is_some_and(|above| matches!(above.rule(at), '|' | '='));
         let drawn = match here {
@@ -314,29 +328,19 @@ fn line_above(out: &mut String, margin: &str, format: &Format, above: Option<&Fo
             '|' | '=' if rule == '-' && crosses => '+',
             _ => rule,
         };
-        out.push(drawn);
-        if here == '=' {
-            out.push(drawn);
-        }
-    }
-    out.push_str("|\n");
+        (drawn, if here == '=' { 2 } else { 1 })
+    });
 }
 
 fn line_below(out: &mut String, margin: &str, format: &Format, above: Option<&Format>, widths: &[Width], rule: char) {
-    let _ = write!(out, "{margin}|");
-    for column in (0..format.columns.len()).filter(|c| !format.is_joined(*c)) {
-        out.extend(std::iter::repeat_n(rule, widths[column].whole));
-        if format.is_last(column) {
-            continue;
-        }
-        let at = column + format.n_joined(column);
+    draw_line(out, margin, format, widths, rule, |column, at| {
         let here = format.rule(at);
         let crosses = above.is_some_and(|above| above.rule(at) == '|');
-        out.push(match rule {
+        let drawn = match rule {
             ' ' if here != ' ' => here,
             '-' if here != ' ' && format.rule(column) == '|' && crosses => '+',
             _ => rule,
-        });
-    }
-    out.push_str("|\n");
+        };
+        (drawn, 1)
+    });
 }
