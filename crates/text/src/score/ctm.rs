@@ -22,10 +22,42 @@ pub struct CtmWord {
     pub confidence: f64,
     /// Whether it is part of alternatives.
     pub is_alternative: bool,
+    /// Which mark of alternatives it is, where it is one.
+    pub mark: Option<Mark>,
     /// Whether it lies outside of what is scored.
     pub(crate) is_ignored: bool,
     /// Where it stands.
     pub line: usize,
+}
+
+/// What stands between alternatives instead of a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// `<ALT_BEGIN>`.
+    Begin,
+    /// `<ALT>`.
+    Next,
+    /// `<ALT_END>`.
+    End,
+    /// Anything else that begins with `<ALT`.
+    Other,
+}
+
+impl Mark {
+    /// The mark `text` is, with or without capitals.
+    fn parse(text: &[u8], encoding: Encoding) -> Option<Self> {
+        if !is_mark(text) {
+            return None;
+        }
+        // Both sides are folded, since not every language folds `I` to `i`.
+        let is = |mark: &[u8]| encoding.lower(text) == encoding.lower(mark);
+        Some(match () {
+            () if is(b"<ALT_BEGIN>") => Self::Begin,
+            () if is(b"<ALT>") => Self::Next,
+            () if is(b"<ALT_END>") => Self::End,
+            () => Self::Other,
+        })
+    }
 }
 
 /// All words of a file, in its order.
@@ -57,10 +89,10 @@ pub fn parse(source: &Source, encoding: Encoding, is_case_sensitive: bool) -> Re
                 fields: FIELDS,
             });
         };
-        let is_mark = is_mark(text);
+        let mark = Mark::parse(text, encoding);
         let number = |what, field: &[u8]| match seconds(field) {
             // Marks have `*` for their times.
-            None if is_mark => Ok(0.0),
+            None if mark.is_some() => Ok(0.0),
             found => found.ok_or_else(|| not_a_number(source, line.number, what, field)),
         };
         let start = start.strip_prefix(b"&&").unwrap_or(start);
@@ -73,11 +105,12 @@ pub fn parse(source: &Source, encoding: Encoding, is_case_sensitive: bool) -> Re
             text: (*text).into(),
             // Kept in single precision by NIST's scorer, which shows in six printed digits.
             confidence: confidence.map_or(0.0, |c| f64::from(leading_number(c).unwrap_or(0.0) as f32)),
-            is_alternative: is_open || is_mark,
+            is_alternative: is_open || mark.is_some(),
+            mark,
             is_ignored: false,
             line: line.number,
         };
-        is_open = word.is_alternative && !is_word(text, b"<ALT_END>");
+        is_open = word.is_alternative && mark != Some(Mark::End);
         ctm.has_confidences |= confidence.is_some();
         ctm.words.push(word);
     }
@@ -126,18 +159,14 @@ pub(crate) fn is_mark(text: &[u8]) -> bool {
     text.get(..4).is_some_and(|head| head.eq_ignore_ascii_case(b"<ALT"))
 }
 
-pub(crate) fn is_word(text: &[u8], word: &[u8]) -> bool {
-    text.eq_ignore_ascii_case(word)
-}
-
 impl Ctm {
     /// Word `index`, counted from 1 as the alignment by times does; none outside of the file.
     pub(crate) fn get(&self, index: usize) -> Option<&CtmWord> {
         index.checked_sub(1).and_then(|index| self.words.get(index))
     }
 
-    fn is_at(&self, index: usize, mark: &[u8]) -> bool {
-        self.get(index).is_some_and(|word| is_word(&word.text, mark))
+    fn is_at(&self, index: usize, mark: Mark) -> bool {
+        self.get(index).is_some_and(|word| word.mark == Some(mark))
     }
 
     fn word(&self, index: usize) -> Option<Word> {
@@ -176,12 +205,12 @@ impl Ctm {
     /// The alternatives from `index` on, and the index of their last mark.
     fn choices(&self, mut index: usize, end: usize) -> (Vec<Vec<Item>>, usize) {
         let mut choices = Vec::new();
-        while index <= end && self.is_at(index, b"<ALT_BEGIN>") {
+        while index <= end && self.is_at(index, Mark::Begin) {
             index += 1;
         }
         loop {
             let mut choice = Vec::new();
-            while index <= end && self.get(index).is_some_and(|word| !is_mark(&word.text)) {
+            while index <= end && self.get(index).is_some_and(|word| word.mark.is_none()) {
                 choice.extend(self.word(index).map(Item::Word));
                 index += 1;
             }
@@ -190,11 +219,11 @@ impl Ctm {
                 index += 1;
             }
             choices.push(choice);
-            let is_empty_last = self.is_at(index, b"<ALT>") && self.is_at(index + 1, b"<ALT_END>");
-            if !is_empty_last && !self.is_at(index, b"<ALT_END>") {
+            let is_empty_last = self.is_at(index, Mark::Next) && self.is_at(index + 1, Mark::End);
+            if !is_empty_last && !self.is_at(index, Mark::End) {
                 index += 1;
             }
-            if index > end || self.is_at(index, b"<ALT_END>") {
+            if index > end || self.is_at(index, Mark::End) {
                 return (choices, index);
             }
         }

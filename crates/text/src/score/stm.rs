@@ -22,12 +22,14 @@ pub struct Segment {
     pub labels: Option<Text>,
     /// Words and alternatives, as they stand.
     pub text: Text,
+    /// Whether its text says that this stretch of time is not to be scored.
+    pub is_ignored: bool,
     /// Where it stands.
     pub line: usize,
 }
 
 const FIELDS: &str = "file channel speaker start end";
-const IGNORED: [&[u8]; 2] = [b"ignore_time_segment_in_scoring", b"ignoretimesegmentinscoring"];
+const IGNORED: [&[u8]; 2] = [b"IGNORE_TIME_SEGMENT_IN_SCORING", b"IGNORETIMESEGMENTINSCORING"];
 
 /// Reads every segment.
 pub fn parse(
@@ -76,6 +78,7 @@ fn parse_line(
         end_s: number("the end", end)?,
         labels,
         text: text.into(),
+        is_ignored: is_ignored(text, encoding),
         line: line.number,
     })
 }
@@ -100,10 +103,12 @@ pub fn check_times(source: &Source, segments: &[Segment]) -> Result<(), ReadTran
     }
 }
 
-impl Segment {
-    /// Whether its text says that this stretch of time is not to be scored.
-    pub fn is_ignored(&self) -> bool {
-        let text = self.text.to_ascii_lowercase();
-        IGNORED.iter().any(|mark| text.windows(mark.len()).any(|window| window == *mark))
-    }
+/// Whether `text` says that this stretch of time is not to be scored.
+fn is_ignored(text: &[u8], encoding: Encoding) -> bool {
+    // Both sides are folded, since not every language folds `I` to `i`.
+    let text = encoding.lower(text);
+    IGNORED.iter().any(|mark| {
+        let mark = encoding.lower(mark);
+        text.windows(mark.len()).any(|window| window == mark)
+    })
 }

@@ -6,7 +6,7 @@
 use super::by_id::network;
 use super::{Options, PairError, lossy};
 use crate::score::align::align;
-use crate::score::ctm::{self, Ctm, is_mark, is_word};
+use crate::score::ctm::{self, Ctm, Mark};
 use crate::score::network::Network;
 use crate::score::read::{ReadTranscriptError, Source};
 use crate::score::stm::{self, Segment};
@@ -153,7 +153,7 @@ impl Scorer<'_> {
             }
             let is_last = index + 1 == channel.segments.len();
             end = if is_last { last_word } else { end_of_segment(words, end, last_word, segment.end_s) };
-            let is_ignored = segment.is_ignored();
+            let is_ignored = segment.is_ignored;
             if is_ignored {
                 report.n_ignored_segments += 1;
                 report.n_ignored_words += (end + 1).saturating_sub(start);
@@ -220,20 +220,20 @@ fn ignore_words(channel: &Channel<'_>, is_used: &[bool], words: &mut Ctm) -> usi
     let end_s = used().map(|s| s.end_s).fold(-999_999.0, f64::max);
     let (first, last) = channel.words;
     let words = &mut words.words[first - 1..last];
-    for word in words.iter_mut().filter(|word| !is_mark(&word.text)) {
+    for word in words.iter_mut().filter(|word| word.mark.is_none()) {
         word.is_ignored = word.start_s > end_s || word.start_s + word.duration_s < begin_s;
     }
     for start in 0..words.len() {
-        if is_word(&words[start].text, b"<ALT_BEGIN>") {
-            let len = words[start..].iter().take_while(|word| !is_word(&word.text, b"<ALT_END>")).count();
+        if words[start].mark == Some(Mark::Begin) {
+            let len = words[start..].iter().take_while(|word| word.mark != Some(Mark::End)).count();
             let alternatives = &mut words[start..start + len];
-            let is_usable = alternatives.iter().any(|word| !is_mark(&word.text) && !word.is_ignored);
+            let is_usable = alternatives.iter().any(|word| word.mark.is_none() && !word.is_ignored);
             for word in alternatives {
                 word.is_ignored = !is_usable;
             }
         }
     }
-    words.iter().filter(|word| word.is_ignored && !is_mark(&word.text)).count()
+    words.iter().filter(|word| word.is_ignored && word.mark.is_none()).count()
 }
 
 /// The last word after `end` whose middle lies before `end_s`.
@@ -241,11 +241,10 @@ fn end_of_segment(words: &Ctm, mut end: usize, last: usize, end_s: f64) -> usize
     let middle = |word: &ctm::CtmWord| word.start_s + word.duration_s / 2.0;
     while end < last {
         let Some(word) = words.get(end + 1) else { break };
-        let alternatives = || {
-            (end + 1..=last).map_while(|index| words.get(index)).take_while(|word| !is_word(&word.text, b"<ALT_END>"))
-        };
+        let alternatives =
+            || (end + 1..=last).map_while(|index| words.get(index)).take_while(|word| word.mark != Some(Mark::End));
         let middle_s = if word.is_alternative {
-            alternatives().filter(|word| !is_mark(&word.text)).map(middle).fold(0.0, f64::max)
+            alternatives().filter(|word| word.mark.is_none()).map(middle).fold(0.0, f64::max)
         } else {
             middle(word)
         };
