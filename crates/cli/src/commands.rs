@@ -8,3 +8,7 @@ pub(crate) mod prepare;
 pub(crate) mod validate;
 
 mod recordings;
+pub(crate) mod compare;
+pub(crate) mod info;
+pub(crate) mod sclite;
+pub(crate) mod score;

@@ -6,6 +6,9 @@ use audio::convert::ConvertError;
 use model::weights::LoadWeightsError;
 use train::builtin::espeak::EspeakError;
 use train::corpus::prepare::PrepareError;
+use text::score::files::ScoreFilesError;
+use text::score::pairing::PairError;
+use text::score::read::ReadTranscriptError;
 
 /// The advice of the first error in the chain that has some.
 ///
@@ -20,4 +23,9 @@ fn advice(cause: &(dyn Error + 'static)) -> Option<String> {
     let prepare = || cause.downcast_ref::<PrepareError>().and_then(PrepareError::hint);
     let espeak = || cause.downcast_ref::<EspeakError>().and_then(EspeakError::hint);
     convert.or_else(weights).or_else(prepare).or_else(espeak)
+    let weights = || cause.downcast_ref::<LoadWeightsError>().and_then(LoadWeightsError::hint);
+    let files = || cause.downcast_ref::<ScoreFilesError>().and_then(ScoreFilesError::hint);
+    let pair = || cause.downcast_ref::<PairError>().and_then(PairError::hint);
+    let read = || cause.downcast_ref::<ReadTranscriptError>().and_then(ReadTranscriptError::hint);
+    weights().or_else(files).or_else(pair).or_else(read)
 }

@@ -33,6 +33,9 @@ enum Command {
     Convert(commands::convert::Args),
     Features(commands::features::Args),
     Info(commands::info::Args),
+    Score(commands::score::Args),
+    Compare(commands::compare::Args),
+    Sclite(commands::sclite::Args),
 }
 
 /// How a command that could start ended.
@@ -67,5 +70,8 @@ fn run(command: Command, out: &Printer) -> anyhow::Result<Exit> {
         Command::Convert(args) => commands::convert::run(args, out),
         Command::Features(args) => commands::features::run(args, out),
         Command::Info(args) => commands::info::run(args, out),
+        Command::Score(args) => commands::score::run(args, out),
+        Command::Compare(args) => commands::compare::run(args, out),
+        Command::Sclite(args) => commands::sclite::run(args, out),
     }
 }
