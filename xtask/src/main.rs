@@ -1,6 +1,7 @@
-//! Chores of the project: `cargo xtask ci | tidy`.
+//! Chores of the project: `cargo xtask ci | tidy | golden FILE...`.
 
 mod ci;
+mod golden;
 mod tidy;
 
 use std::path::{Path, PathBuf};
@@ -10,8 +11,9 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match args.first().map(String::as_str) {
         Some("ci") => ci::run(&root()),
+        Some("golden") => golden::run(&args[1..]),
         Some("tidy") => tidy::run(&root()),
-        _ => Err(anyhow::anyhow!("expected `ci` or `tidy`, found `{}`", args.join(" "))),
+        _ => Err(anyhow::anyhow!("expected `ci`, `golden` or `tidy`, found `{}`", args.join(" "))),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -111,12 +111,11 @@ fn write(
     let mut is_last = false;
     while !is_last {
         output.clear();
-        match blocks.next_block()? {
-            Some(block) => resampler.accept(block, &mut output),
-            None => {
-                resampler.finish(&mut output);
-                is_last = true;
-            }
+        if let Some(block) = blocks.next_block()? {
+            resampler.accept(block, &mut output);
+        } else {
+            resampler.finish(&mut output);
+            is_last = true;
         }
         converted.n_samples += output.len() as u64;
         converted.n_clipped += output.iter().filter(|value| !(-32768.5..32767.5).contains(*value)).count() as u64;

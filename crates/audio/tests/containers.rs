@@ -1,5 +1,7 @@
 //! Every container against the tone it was made of; the files in `data` hold the same 2.5 s as [`tone`].
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::path::PathBuf;
 
 use audio::{Channel, Container, Encoding, ReadAudioError, Recording, Samples, Selection, wav};

@@ -2,6 +2,7 @@
 
 pub(crate) mod convert;
 pub(crate) mod features;
+pub(crate) mod info;
 pub(crate) mod prepare;
 pub(crate) mod validate;
 

@@ -31,6 +31,7 @@ enum Command {
     Validate(commands::validate::Args),
     Convert(commands::convert::Args),
     Features(commands::features::Args),
+    Info(commands::info::Args),
 }
 
 /// How a command that could start ended.
@@ -63,5 +64,6 @@ fn run(command: Command, out: &Printer) -> anyhow::Result<Exit> {
         Command::Validate(args) => commands::validate::run(args, out),
         Command::Convert(args) => commands::convert::run(args, out),
         Command::Features(args) => commands::features::run(args, out),
+        Command::Info(args) => commands::info::run(args, out),
     }
 }

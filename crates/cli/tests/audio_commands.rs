@@ -1,5 +1,8 @@
 //! `srf convert` and `srf features`, as typed.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -76,17 +79,15 @@ fn what_cannot_be_converted_is_told_and_leaves_nothing_behind() {
 
 /// Four utterances of two speakers, a manifest with problems in it, and a wav.scp with utt2spk.
 fn corpus(dir: &Path) {
-    let mut manifest = String::new();
-    let mut scp = String::new();
-    let mut utt2spk = String::new();
+    let (mut manifest, mut scp, mut utt2spk) = (String::new(), String::new(), String::new());
     for index in 0..4 {
-        wav::save(dir.join(format!("u{index}.wav")), &tone(index, 8000 + 1000 * index)).unwrap();
+        let path = dir.join(format!("u{index}.wav"));
+        wav::save(&path, &tone(index, 8000 + 1000 * index)).unwrap();
         let speaker = ["f1", "m2"][index / 2];
-        manifest += &format!(
-            "{{\"audio_filepath\": \"u{index}.wav\", \"duration\": 1, \"text\": \"x\", \"speaker\": \"{speaker}\"}}\n"
-        );
-        scp += &format!("u{index} {}\n", dir.join(format!("u{index}.wav")).display());
-        utt2spk += &format!("u{index} {speaker}\n");
+        let name = format!("\"audio_filepath\": \"u{index}.wav\"");
+        writeln!(manifest, "{{{name}, \"duration\": 1, \"text\": \"x\", \"speaker\": \"{speaker}\"}}").unwrap();
+        writeln!(scp, "u{index} {}", path.display()).unwrap();
+        writeln!(utt2spk, "u{index} {speaker}").unwrap();
     }
     std::fs::write(dir.join("good.jsonl"), &manifest).unwrap();
     manifest += "{\"audio_filepath\": \"u0.wav\", \"durat\n\n{\"audio_filepath\": \"gone.wav\"}\n{\"audio_filepath\": \"u0.wav\"}\n";

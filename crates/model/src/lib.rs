@@ -1,1 +1,16 @@
 //! Feature frames in, log-probabilities out.
+
+pub mod config;
+pub mod frames;
+pub mod front_end;
+#[cfg(test)]
+mod golden;
+pub mod init;
+pub mod layers;
+pub mod optim;
+pub mod params;
+pub mod random;
+pub mod srf;
+pub mod stream;
+pub mod summary;
+pub mod weights;

@@ -35,24 +35,24 @@ impl Bits {
 }
 
 /// How a shorten stream is to be made.
-pub struct Shorten {
+pub(crate) struct Shorten {
     /// 1 or 2.
-    pub version: u8,
+    pub(crate) version: u8,
     /// What the numbers are: 5 for 16-bit samples, 8 for u-law ranks, ...
-    pub kind: u32,
-    pub n_channels: usize,
-    pub block_samples: usize,
+    pub(crate) kind: u32,
+    pub(crate) n_channels: usize,
+    pub(crate) block_samples: usize,
     /// Blocks a mean, 0 for none.
-    pub n_means: usize,
+    pub(crate) n_means: usize,
     /// Low bits that are zero in every sample and are not stored.
-    pub shift: u32,
+    pub(crate) shift: u32,
 }
 
 const COEFFICIENTS: [i64; 2] = [50, -20];
 
 impl Shorten {
     /// The stream of `values`, interleaved; blocks take turns at all predictors.
-    pub fn encode(&self, values: &[i64]) -> Vec<u8> {
+    pub(crate) fn encode(&self, values: &[i64]) -> Vec<u8> {
         let mut bits = Bits::default();
         let max_order = COEFFICIENTS.len() as u32;
         for number in [self.kind, self.n_channels as u32, self.block_samples as u32, max_order, self.n_means as u32, 1]
@@ -128,9 +128,13 @@ impl Lane {
             bits.unsigned(width, 3);
             if turn >= 4 {
                 bits.unsigned(COEFFICIENTS.len() as u32, 2);
-                COEFFICIENTS.iter().for_each(|&c| bits.signed(c, 5));
+                for c in COEFFICIENTS {
+                    bits.signed(c, 5);
+                }
             }
-            residuals.iter().for_each(|&r| bits.signed(r, width));
+            for residual in residuals {
+                bits.signed(residual, width);
+            }
         }
         if n_means > 0 {
             let n_samples = block.len() as i64;
@@ -143,7 +147,7 @@ impl Lane {
 }
 
 /// A SPHERE header of 1024 bytes with these lines.
-pub fn sphere(fields: &[(&str, String)], body: &[u8]) -> Vec<u8> {
+pub(crate) fn sphere(fields: &[(&str, String)], body: &[u8]) -> Vec<u8> {
     let mut header = String::from("NIST_1A\n   1024\n");
     for (name, value) in fields {
         let kind = if value.parse::<i64>().is_ok() && *name != "sample_byte_format" {
@@ -151,7 +155,7 @@ pub fn sphere(fields: &[(&str, String)], body: &[u8]) -> Vec<u8> {
         } else {
             format!("-s{}", value.len())
         };
-        header += &format!("{name} {kind} {value}\n");
+        header.extend([name, " ", &kind, " ", value, "\n"]);
     }
     header += "end_head\n";
     [format!("{header:1024}").as_bytes(), body].concat()

@@ -27,7 +27,9 @@ pub(super) fn gather(paths: &[PathBuf], out: &Printer) -> Inputs {
         if path.is_dir() {
             let (found, problems) = recordings::below(path);
             inputs.n_problems += problems.len();
-            problems.into_iter().for_each(|problem| out.problem(problem));
+            for problem in problems {
+                out.problem(problem);
+            }
             inputs.utterances.extend(found.into_iter().map(whole));
         } else if extension == "jsonl" || extension == "json" {
             inputs.read_lines(path, out, |line| manifest_line(path, line));

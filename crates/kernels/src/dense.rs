@@ -1,0 +1,116 @@
+//! The dense layer y = x W + b on rows.
+//!
+//! # Shapes
+//! - x `[rows][n_in]`, W `[n_in][n_out]`, b `[n_out]`, y `[rows][n_out]`
+//!
+//! Saved for the backward pass: x.
+//! The forward pass computes each row by the same operations whatever the number of rows in the call, so frames one by
+//! one and all at once give the same bits; the backward pass, which only training uses, is by matrix products.
+
+use crate::conv::fast::{Grid, Panels, Steps, sweep};
+use crate::conv::pack_panels;
+use crate::conv::tile::Segment;
+use crate::product::{View, product};
+use crate::simd::Vector;
+use crate::sum::accumulate;
+use crate::{BLOCK, Buffer, Element};
+
+/// The weights of a dense layer, packed once a step or once at load.
+#[derive(Clone)]
+pub struct DenseWeights<E> {
+    n_in: usize,
+    n_out: usize,
+    /// `[panel][input][lane]`.
+    panels: Buffer<E>,
+    /// `[lane]`.
+    bias: Buffer<E>,
+}
+
+impl<E: Element> DenseWeights<E> {
+    /// Room for the weights; nothing is packed yet.
+    pub fn new(n_in: usize, n_out: usize) -> Self {
+        let n_lanes = n_out.next_multiple_of(BLOCK);
+        Self { n_in, n_out, panels: Buffer::zeros(n_in * n_lanes), bias: Buffer::zeros(n_lanes) }
+    }
+
+    /// Packs `kernel` (`[n_in][n_out]`) and `bias`.
+    #[track_caller]
+    pub fn pack(&mut self, kernel: &[E], bias: Option<&[E]>) {
+        assert_eq!(kernel.len(), self.n_in * self.n_out, "dense: values in the kernel");
+        pack_panels(kernel, self.n_out, &mut self.panels);
+        match bias {
+            Some(bias) => self.bias[..self.n_out].copy_from_slice(bias),
+            None => self.bias.fill(E::ZERO),
+        }
+    }
+
+    #[track_caller]
+    fn check(&self, n_x: usize, n_y: usize) -> usize {
+        let n_rows = n_y / self.n_out;
+        assert!(n_rows * self.n_out == n_y && n_rows * self.n_in == n_x, "dense: {n_x} inputs, {n_y} outputs");
+        n_rows
+    }
+}
+
+/// The definition of the forward pass.
+pub(crate) fn forward<E: Element>(weights: &DenseWeights<E>, x: &[E], y: &mut [E]) {
+    weights.check(x.len(), y.len());
+    for (x, y) in x.chunks_exact(weights.n_in).zip(y.chunks_exact_mut(weights.n_out)) {
+        for (o, y) in y.iter_mut().enumerate() {
+            let panel = &weights.panels[o / BLOCK * weights.n_in * BLOCK..];
+            let sum: E = x.iter().enumerate().map(|(i, &x)| x * panel[i * BLOCK + o % BLOCK]).sum();
+            *y = sum + weights.bias[o];
+        }
+    }
+}
+
+/// The forward pass in vectors.
+///
+/// # Safety
+/// The processor has the instructions of `V`.
+#[inline(always)]
+pub(crate) unsafe fn forward_fast<V: Vector, const N: usize>(weights: &DenseWeights<f32>, x: &[f32], y: &mut [f32]) {
+    let n_rows = weights.check(x.len(), y.len());
+    let (n_in, n_out) = (weights.n_in, weights.n_out);
+    let steps = |row| Steps { first: 0, row, col: 0 };
+    let grid = Grid { n_rows, n_cols: 1, input: steps(n_in), output: steps(n_out) };
+    let panels =
+        Panels { values: &weights.panels, n_taps: n_in, n_lanes: weights.bias.len(), n_wanted: n_out, n_branches: 1 };
+    let segments = [Segment { input: 0, tap: 0, len: n_in }];
+    // SAFETY: the caller's promise.
+    unsafe {
+        sweep::<V, N>(&grid, x, &segments, &panels, |at, lane, width, sums| {
+            let width = width.min(n_out - lane);
+            let y = &mut y[at + lane..][..width];
+            for ((y, sum), bias) in y.iter_mut().zip(sums).zip(&weights.bias[lane..]) {
+                *y = sum + bias;
+            }
+        });
+    }
+}
+
+/// Writes the gradient of the input: dx = dy W^T.
+#[track_caller]
+pub fn dense_input_gradient<E: Element>(kernel: &[E], n_out: usize, grad_y: &[E], grad_x: &mut [E]) {
+    let shape = [grad_y.len() / n_out, kernel.len() / n_out, n_out];
+    let kernel = View { data: kernel, row: 1, col: n_out };
+    product(shape, View { data: grad_y, row: n_out, col: 1 }, kernel, false, grad_x);
+}
+
+/// Adds the gradient of the kernel: dW = x^T dy.
+#[track_caller]
+pub fn dense_kernel_gradient<E: Element>(x: &[E], n_in: usize, grad_y: &[E], n_out: usize, grad_kernel: &mut [E]) {
+    let shape = [n_in, n_out, x.len() / n_in];
+    let transposed = View { data: x, row: 1, col: n_in };
+    product(shape, transposed, View { data: grad_y, row: n_out, col: 1 }, true, grad_kernel);
+}
+
+/// Adds the gradient of the bias: the sum of dy over the rows.
+pub fn dense_bias_gradient<E: Element>(grad_y: &[E], grad_bias: &mut [E]) {
+    for grad_y in grad_y.chunks_exact(grad_bias.len()) {
+        accumulate(grad_y, grad_bias);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,69 @@
+//! The dense layer against finite differences, rows against the definition, one frame against many.
+
+use super::*;
+use crate::Kernels;
+use crate::check::{dot, gradient_error};
+use crate::random::Random;
+
+fn weights<E: Element>(kernel: &[E], bias: &[E]) -> DenseWeights<E> {
+    let mut weights = DenseWeights::new(kernel.len() / bias.len(), bias.len());
+    weights.pack(kernel, Some(bias));
+    weights
+}
+
+fn run<E: Element>(row: &Kernels<E>, weights: &DenseWeights<E>, x: &[E]) -> Vec<E> {
+    let mut y = vec![E::from_f64(f64::NAN); x.len() / weights.n_in * weights.n_out];
+    (row.dense_forward)(weights, x, &mut y);
+    y
+}
+
+#[test]
+fn gradients_equal_finite_differences() {
+    let (n_rows, n_in, n_out) = (3, 7, 5);
+    let mut random = Random(1);
+    let (x, kernel): (Vec<f64>, Vec<f64>) = (random.numbers(n_rows * n_in, 1.0), random.numbers(n_in * n_out, 1.0));
+    let (bias, grad_y): (Vec<f64>, Vec<f64>) = (random.numbers(n_out, 1.0), random.numbers(n_rows * n_out, 1.0));
+    let loss = |x: &[f64], kernel: &[f64], bias: &[f64]| dot(&run(f64::kernels(), &weights(kernel, bias), x), &grad_y);
+    let mut grad_x = vec![f64::NAN; x.len()];
+    dense_input_gradient(&kernel, n_out, &grad_y, &mut grad_x);
+    assert!(gradient_error(&x, &grad_x, |x| loss(x, &kernel, &bias)) < 1e-8);
+    let mut grad_kernel = vec![0.0; kernel.len()];
+    dense_kernel_gradient(&x, n_in, &grad_y, n_out, &mut grad_kernel);
+    assert!(gradient_error(&kernel, &grad_kernel, |kernel| loss(&x, kernel, &bias)) < 1e-8);
+    let mut grad_bias = vec![0.0; n_out];
+    dense_bias_gradient(&grad_y, &mut grad_bias);
+    assert!(gradient_error(&bias, &grad_bias, |bias| loss(&x, &kernel, bias)) < 1e-8);
+}
+
+#[test]
+fn every_row_equals_the_definition() {
+    for (n_in, n_out) in [(1, 1), (5, 16), (33, 60), (200, 81)] {
+        let mut random = Random(n_in as u64);
+        let weights = weights::<f32>(&random.numbers(n_in * n_out, 1.0), &random.numbers(n_out, 1.0));
+        let x = random.numbers(8 * n_in, 1.0);
+        let expected = run(&f32::rows()[0], &weights, &x);
+        // Ten times the root of the number of roundings of sums below the root of their number of terms.
+        let bound = 10.0 * (n_in as f32).sqrt() * f32::EPSILON;
+        for row in f32::rows() {
+            for (y, expected) in run(row, &weights, &x).iter().zip(&expected) {
+                assert!((y - expected).abs() <= bound, "{}: {y} {expected}", row.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_frame_gives_the_same_bits_alone_and_among_any_number_of_frames() {
+    let (n_in, n_out, n_rows) = (1984, 60, 40);
+    let mut random = Random(3);
+    let weights = weights::<f32>(&random.numbers(n_in * n_out, 1.0), &random.numbers(n_out, 1.0));
+    let x: Vec<f32> = random.numbers(n_rows * n_in, 1.0);
+    for row in f32::rows() {
+        let whole = run(row, &weights, &x);
+        for n in 1..n_rows {
+            let (first, rest) = x.split_at(n * n_in);
+            let split = [run(row, &weights, first), run(row, &weights, rest)].concat();
+            assert_eq!(split, whole, "{} cut at {n}", row.name);
+        }
+    }
+}

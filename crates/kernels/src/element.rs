@@ -1,0 +1,110 @@
+//! The two number types: `f32`, which the networks run in, and `f64`, in which gradients are checked.
+
+use std::fmt::Debug;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};
+
+use crate::table::Kernels;
+
+/// A floating-point number that every operation of this crate is defined for.
+pub trait Element:
+    Copy
+    + Debug
+    + Default
+    + PartialOrd
+    + Send
+    + Sync
+    + 'static
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
+    + AddAssign
+    + SubAssign
+    + MulAssign
+    + Sum
+{
+    /// 0.
+    const ZERO: Self;
+    /// 1.
+    const ONE: Self;
+    /// Minus infinity: the logarithm of an impossible event.
+    const NEG_INFINITY: Self;
+
+    /// The nearest number of this type.
+    fn from_f64(value: f64) -> Self;
+    /// The same number in double precision.
+    fn to_f64(self) -> f64;
+    /// e to the power of `self`.
+    fn exp(self) -> Self;
+    /// Natural logarithm.
+    fn ln(self) -> Self;
+    /// Square root.
+    fn sqrt(self) -> Self;
+    /// The larger of the two.
+    fn max(self, other: Self) -> Self;
+    /// Neither infinite nor NaN.
+    fn is_finite(self) -> bool;
+
+    /// Every implementation that this machine can run, the definition (`scalar`) first and the fastest last.
+    fn rows() -> &'static [Kernels<Self>];
+
+    /// The fastest implementation that this machine can run.
+    fn kernels() -> &'static Kernels<Self> {
+        Self::rows().last().expect("the scalar row is always there")
+    }
+}
+
+macro_rules! element {
+    ($float:ty) => {
+        const ZERO: Self = 0.0;
+        const ONE: Self = 1.0;
+        const NEG_INFINITY: Self = <$float>::NEG_INFINITY;
+
+        #[inline]
+        fn from_f64(value: f64) -> Self {
+            value as $float
+        }
+        #[inline]
+        fn to_f64(self) -> f64 {
+            self as f64
+        }
+        #[inline]
+        fn exp(self) -> Self {
+            <$float>::exp(self)
+        }
+        #[inline]
+        fn ln(self) -> Self {
+            <$float>::ln(self)
+        }
+        #[inline]
+        fn sqrt(self) -> Self {
+            <$float>::sqrt(self)
+        }
+        #[inline]
+        fn max(self, other: Self) -> Self {
+            <$float>::max(self, other)
+        }
+        #[inline]
+        fn is_finite(self) -> bool {
+            <$float>::is_finite(self)
+        }
+    };
+}
+
+impl Element for f32 {
+    element!(f32);
+
+    fn rows() -> &'static [Kernels<Self>] {
+        crate::table::rows_f32()
+    }
+}
+
+impl Element for f64 {
+    element!(f64);
+
+    fn rows() -> &'static [Kernels<Self>] {
+        crate::table::rows_f64()
+    }
+}

@@ -1,0 +1,285 @@
+//! Vectors of `f32`: one trait, one implementation per instruction set.
+//!
+//! The kernels of `fused` modules are written once over [`Vector`] and instantiated inside a function that enables
+//! the instruction set (`#[target_feature]`), into which everything here is inlined.
+//! The types are private to this crate and are named only by those functions, which `table` offers only where the
+//! processor was found to have the instructions.
+
+/// Floats that the processor handles in one instruction.
+pub(crate) trait Vector: Copy {
+    /// Floats in a vector; divides [`BLOCK`](crate::BLOCK).
+    const LANES: usize;
+
+    /// All lanes equal to `value`.
+    fn splat(value: f32) -> Self;
+    /// Reads `LANES` floats.
+    ///
+    /// # Safety
+    /// `from` points to `LANES` readable floats.
+    unsafe fn load(from: *const f32) -> Self;
+    /// Writes `LANES` floats.
+    ///
+    /// # Safety
+    /// `to` points to `LANES` writable floats.
+    unsafe fn store(self, to: *mut f32);
+    /// Lane by lane `self + other`.
+    fn add(self, other: Self) -> Self;
+    /// Lane by lane `self - other`.
+    fn sub(self, other: Self) -> Self;
+    /// Lane by lane `self * other`.
+    fn mul(self, other: Self) -> Self;
+    /// Lane by lane `self / other`.
+    fn div(self, other: Self) -> Self;
+    /// Lane by lane `self * factor + addend`, rounded once.
+    fn mul_add(self, factor: Self, addend: Self) -> Self;
+    /// Lane by lane the larger.
+    fn max(self, other: Self) -> Self;
+    /// Lane by lane the square root.
+    fn sqrt(self) -> Self;
+    /// Lane by lane the nearest whole number.
+    fn round(self) -> Self;
+    /// Lane by lane `self * 2^exponent`, for whole `exponent` in -126..=127.
+    fn scale(self, exponent: Self) -> Self;
+    /// Whether any lane of `self` is larger than that of `other`.
+    fn any_gt(self, other: Self) -> bool;
+    /// The sum of the lanes.
+    fn sum(self) -> f32;
+    /// The sums of the lanes of four vectors.
+    fn sum4(vectors: [Self; 4]) -> [f32; 4];
+    /// The largest lane.
+    fn largest(self) -> f32;
+
+    /// All lanes zero.
+    #[inline(always)]
+    fn zero() -> Self {
+        Self::splat(0.0)
+    }
+
+    /// Lane by lane e^self, within 2 units in the last place; arguments beyond -87 and 88 count as -87 and 88.
+    #[inline(always)]
+    fn exp(self) -> Self {
+        let x = self.max(Self::splat(-87.0));
+        let x = Self::zero().sub(Self::zero().sub(x).max(Self::splat(-88.0)));
+        let n = x.mul(Self::splat(std::f32::consts::LOG2_E)).round();
+        // ln 2 in two parts, the first exact in few bits, so that the remainder keeps its precision.
+        let r = n.mul_add(Self::splat(-0.693_359_4), x);
+        let r = n.mul_add(Self::splat(2.121_944_4e-4), r);
+        let p = Self::splat(1.987_569_1e-4);
+        let p = p.mul_add(r, Self::splat(1.398_2e-3));
+        let p = p.mul_add(r, Self::splat(8.333_452e-3));
+        let p = p.mul_add(r, Self::splat(4.166_579_6e-2));
+        let p = p.mul_add(r, Self::splat(1.666_666_5e-1));
+        let p = p.mul_add(r, Self::splat(0.5));
+        let p = p.mul_add(r.mul(r), r.add(Self::splat(1.0)));
+        p.scale(n)
+    }
+}
+
+/// Writes `impl Vector` from one expression an operation.
+macro_rules! vector {
+    ($name:ident, $inner:ty, $lanes:literal,
+     splat: $splat:expr, load: $load:expr, store: $store:expr, add: $add:expr, sub: $sub:expr, mul: $mul:expr,
+     div: $div:expr, mul_add: $fma:expr, max: $max:expr, sqrt: $sqrt:expr, round: $round:expr, scale: $scale:expr,
+     any_gt: $any_gt:expr, sum: $sum:expr, sum4: $sum4:expr,
+     largest: $largest:expr) => {
+        #[derive(Clone, Copy)]
+        pub(crate) struct $name($inner);
+
+        // SAFETY (every block below): the type is only named by functions that enable its instruction set, see the
+        // module docs; `load` and `store` pass on their callers' promise.
+        #[allow(clippy::undocumented_unsafe_blocks, clippy::redundant_closure_call)]
+        impl Vector for $name {
+            const LANES: usize = $lanes;
+
+            #[inline(always)]
+            fn splat(value: f32) -> Self {
+                Self(unsafe { $splat(value) })
+            }
+            #[inline(always)]
+            unsafe fn load(from: *const f32) -> Self {
+                Self(unsafe { $load(from) })
+            }
+            #[inline(always)]
+            unsafe fn store(self, to: *mut f32) {
+                unsafe { $store(to, self.0) }
+            }
+            #[inline(always)]
+            fn add(self, other: Self) -> Self {
+                Self(unsafe { $add(self.0, other.0) })
+            }
+            #[inline(always)]
+            fn sub(self, other: Self) -> Self {
+                Self(unsafe { $sub(self.0, other.0) })
+            }
+            #[inline(always)]
+            fn mul(self, other: Self) -> Self {
+                Self(unsafe { $mul(self.0, other.0) })
+            }
+            #[inline(always)]
+            fn div(self, other: Self) -> Self {
+                Self(unsafe { $div(self.0, other.0) })
+            }
+            #[inline(always)]
+            fn mul_add(self, factor: Self, addend: Self) -> Self {
+                Self(unsafe { $fma(self.0, factor.0, addend.0) })
+            }
+            #[inline(always)]
+            fn max(self, other: Self) -> Self {
+                Self(unsafe { $max(self.0, other.0) })
+            }
+            #[inline(always)]
+            fn sqrt(self) -> Self {
+                Self(unsafe { $sqrt(self.0) })
+            }
+            #[inline(always)]
+            fn round(self) -> Self {
+                Self(unsafe { $round(self.0) })
+            }
+            #[inline(always)]
+            fn scale(self, exponent: Self) -> Self {
+                Self(unsafe { $scale(self.0, exponent.0) })
+            }
+            #[inline(always)]
+            fn any_gt(self, other: Self) -> bool {
+                unsafe { $any_gt(self.0, other.0) }
+            }
+            #[inline(always)]
+            fn sum(self) -> f32 {
+                unsafe { $sum(self.0) }
+            }
+            #[inline(always)]
+            fn sum4([a, b, c, d]: [Self; 4]) -> [f32; 4] {
+                unsafe { $sum4([a.0, b.0, c.0, d.0]) }
+            }
+            #[inline(always)]
+            fn largest(self) -> f32 {
+                unsafe { $largest(self.0) }
+            }
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod x86 {
+    //! AVX2 with FMA (8 lanes) and AVX-512 (16 lanes).
+
+    use std::arch::x86_64::{
+        __m256, __m512, _CMP_GT_OQ, _MM_FROUND_NO_EXC, _MM_FROUND_TO_NEAREST_INT, _mm_add_ps, _mm_add_ss,
+        _mm_cvtss_f32, _mm_max_ps, _mm_max_ss, _mm_movehl_ps, _mm_shuffle_ps, _mm_storeu_ps, _mm256_add_epi32,
+        _mm256_add_ps, _mm256_castps_si256, _mm256_castps256_ps128, _mm256_castsi256_ps, _mm256_cmp_ps,
+        _mm256_cvtps_epi32, _mm256_div_ps, _mm256_extractf128_ps, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_max_ps,
+        _mm256_movemask_ps, _mm256_mul_ps, _mm256_round_ps, _mm256_set1_ps, _mm256_shuffle_ps, _mm256_slli_epi32,
+        _mm256_sqrt_ps, _mm256_storeu_ps, _mm256_sub_ps, _mm256_unpackhi_ps, _mm256_unpacklo_ps, _mm512_add_ps,
+        _mm512_castps512_ps256, _mm512_cmp_ps_mask, _mm512_div_ps, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_max_ps,
+        _mm512_mul_ps, _mm512_reduce_add_ps, _mm512_reduce_max_ps, _mm512_roundscale_ps, _mm512_scalef_ps,
+        _mm512_set1_ps, _mm512_shuffle_f32x4, _mm512_shuffle_ps, _mm512_sqrt_ps, _mm512_storeu_ps, _mm512_sub_ps,
+        _mm512_unpackhi_ps, _mm512_unpacklo_ps,
+    };
+
+    use super::Vector;
+
+    const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+
+    vector!(F32x8, __m256, 8,
+        splat: _mm256_set1_ps, load: _mm256_loadu_ps, store: _mm256_storeu_ps, add: _mm256_add_ps,
+        sub: _mm256_sub_ps, mul: _mm256_mul_ps, div: _mm256_div_ps, mul_add: _mm256_fmadd_ps, max: _mm256_max_ps,
+        sqrt: _mm256_sqrt_ps, round: |x| _mm256_round_ps::<NEAREST>(x), scale: scale_256,
+        any_gt: |a, b| _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(a, b)) != 0, sum: sum_256,
+        sum4: sum4_256, largest: max_256);
+
+    vector!(F32x16, __m512, 16,
+        splat: _mm512_set1_ps, load: _mm512_loadu_ps, store: _mm512_storeu_ps, add: _mm512_add_ps,
+        sub: _mm512_sub_ps, mul: _mm512_mul_ps, div: _mm512_div_ps, mul_add: _mm512_fmadd_ps, max: _mm512_max_ps,
+        sqrt: _mm512_sqrt_ps, round: |x| _mm512_roundscale_ps::<{ _MM_FROUND_TO_NEAREST_INT }>(x),
+        scale: _mm512_scalef_ps, any_gt: |a, b| _mm512_cmp_ps_mask::<_CMP_GT_OQ>(a, b) != 0,
+        sum: _mm512_reduce_add_ps, sum4: sum4_512, largest: _mm512_reduce_max_ps);
+
+    /// Adds `n` to the exponent bits of `x`.
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    fn scale_256(x: __m256, n: __m256) -> __m256 {
+        let shifted = _mm256_slli_epi32::<23>(_mm256_cvtps_epi32(n));
+        _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(x), shifted))
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    fn sum_256(x: __m256) -> f32 {
+        let four = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps::<1>(x));
+        let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+        _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps::<1>(two, two)))
+    }
+
+    /// Pairs of vectors are added in interleaved order, so that four sums need little more than one.
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    fn sum4_256([a, b, c, d]: [__m256; 4]) -> [f32; 4] {
+        let ab = _mm256_add_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+        let cd = _mm256_add_ps(_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
+        let abcd =
+            _mm256_add_ps(_mm256_shuffle_ps::<0b01_00_01_00>(ab, cd), _mm256_shuffle_ps::<0b11_10_11_10>(ab, cd));
+        let four = _mm_add_ps(_mm256_castps256_ps128(abcd), _mm256_extractf128_ps::<1>(abcd));
+        let mut sums = [0.0; 4];
+        // SAFETY: the array has room for the four lanes.
+        unsafe { _mm_storeu_ps(sums.as_mut_ptr(), four) };
+        sums
+    }
+
+    /// As [`sum4_256`].
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn sum4_512([a, b, c, d]: [__m512; 4]) -> [f32; 4] {
+        let ab = _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
+        let cd = _mm512_add_ps(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
+        let abcd =
+            _mm512_add_ps(_mm512_shuffle_ps::<0b01_00_01_00>(ab, cd), _mm512_shuffle_ps::<0b11_10_11_10>(ab, cd));
+        let upper = _mm512_shuffle_f32x4::<0b11_10_11_10>(abcd, abcd);
+        let eight = _mm512_castps512_ps256(_mm512_add_ps(abcd, upper));
+        let four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps::<1>(eight));
+        let mut sums = [0.0; 4];
+        // SAFETY: the array has room for the four lanes.
+        unsafe { _mm_storeu_ps(sums.as_mut_ptr(), four) };
+        sums
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    fn max_256(x: __m256) -> f32 {
+        let four = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps::<1>(x));
+        let two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+        _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps::<1>(two, two)))
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+pub(crate) mod arm {
+    //! NEON (4 lanes).
+
+    use std::arch::aarch64::{
+        float32x4_t, vaddq_f32, vaddq_s32, vaddvq_f32, vcgtq_f32, vcvtnq_s32_f32, vdivq_f32, vdupq_n_f32, vfmaq_f32,
+        vld1q_f32, vmaxq_f32, vmaxvq_f32, vmaxvq_u32, vmulq_f32, vreinterpretq_f32_s32, vreinterpretq_s32_f32,
+        vrndnq_f32, vshlq_n_s32, vsqrtq_f32, vst1q_f32, vsubq_f32,
+    };
+
+    use super::Vector;
+
+    vector!(F32x4, float32x4_t, 4,
+        splat: vdupq_n_f32, load: vld1q_f32, store: vst1q_f32, add: vaddq_f32, sub: vsubq_f32, mul: vmulq_f32,
+        div: vdivq_f32, mul_add: |a, b, c| vfmaq_f32(c, a, b), max: vmaxq_f32, sqrt: vsqrtq_f32, round: vrndnq_f32,
+        scale: scale_128, any_gt: |a, b| vmaxvq_u32(vcgtq_f32(a, b)) != 0, sum: vaddvq_f32, sum4: sum4_128,
+        largest: vmaxvq_f32);
+
+    #[inline]
+    #[target_feature(enable = "neon")]
+    fn sum4_128([a, b, c, d]: [float32x4_t; 4]) -> [f32; 4] {
+        [vaddvq_f32(a), vaddvq_f32(b), vaddvq_f32(c), vaddvq_f32(d)]
+    }
+
+    /// Adds `n` to the exponent bits of `x`.
+    #[inline]
+    #[target_feature(enable = "neon")]
+    fn scale_128(x: float32x4_t, n: float32x4_t) -> float32x4_t {
+        let shifted = vshlq_n_s32::<23>(vcvtnq_s32_f32(n));
+        vreinterpretq_f32_s32(vaddq_s32(vreinterpretq_s32_f32(x), shifted))
+    }
+}

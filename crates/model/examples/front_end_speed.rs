@@ -1,0 +1,48 @@
+//! How long the front end takes in a training step: a number of threads in, milliseconds by pass out.
+#![allow(clippy::print_stdout)]
+
+use std::time::Instant;
+
+use model::config::SrfConfig;
+use model::frames::Frames;
+use model::front_end::{FrontEnd, Mode};
+use model::layers::Draw;
+use model::params::SrfParams;
+
+const N_UTTERANCES: usize = 23;
+const N_FRAMES: usize = 300;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let n_threads: usize = std::env::args().nth(1).map_or(Ok(2), |text| text.parse())?;
+    rayon::ThreadPoolBuilder::new().num_threads(n_threads).build_global()?;
+    let config = SrfConfig::new(63);
+    let (slots, layout) = SrfParams::new(&config);
+    let wave = |n: usize| (0..n).map(|i| (i as f32 * 0.618).sin() * 0.1).collect::<Vec<f32>>();
+    let mut values = wave(layout.n_values());
+    let mut x = Frames::new(config.features, FrontEnd::<f32>::MARGIN);
+    x.resize_for([N_FRAMES; N_UTTERANCES]);
+    for utterance in 0..N_UTTERANCES {
+        x.real_mut(utterance).copy_from_slice(&wave(N_FRAMES * config.features));
+    }
+    let utterances: Vec<u64> = (0..N_UTTERANCES as u64).collect();
+    let mut front_end = FrontEnd::new(&config);
+    let mut gradient = vec![0.0; layout.n_trainable()];
+    let mut best = [f64::INFINITY; 2];
+    for seed in 0..12 {
+        let mode = Mode { uses_batch_statistics: true, draw: Some(Draw { seed, utterances: &utterances }) };
+        let start = Instant::now();
+        let mut grad = front_end.forward(&slots, &mut values, mode, &x).clone();
+        let forward = start.elapsed().as_secs_f64();
+        let start = Instant::now();
+        front_end.backward(&slots, &values, mode, &x, &mut grad, &mut gradient);
+        let backward = start.elapsed().as_secs_f64();
+        best = [best[0].min(forward), best[1].min(backward)];
+    }
+    let [forward, backward] = best.map(|seconds| 1e3 * seconds);
+    println!(
+        "{N_UTTERANCES} x {N_FRAMES} frames, {n_threads} threads: forward {forward:.1} ms, backward {backward:.1} ms, \
+         both {:.1} ms",
+        forward + backward
+    );
+    Ok(())
+}

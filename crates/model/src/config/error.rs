@@ -1,0 +1,152 @@
+//! What can be wrong with a configuration, and where: TOML text and an error in, one line out.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// The largest configuration file that is read.
+pub(super) const MAX_CONFIG_BYTES: u64 = 1 << 20;
+
+/// A value outside its bounds.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("`{key}` is {found}, expected {expected}")]
+pub struct InvalidConfig {
+    /// The key with its tables, as in `model.dropout.input`.
+    pub key: String,
+    /// The value it has.
+    pub found: String,
+    /// The values it may have.
+    pub expected: String,
+}
+
+impl InvalidConfig {
+    /// A problem unless `holds`.
+    pub(super) fn unless(
+        holds: bool,
+        key: &str,
+        found: impl fmt::Display,
+        expected: impl fmt::Display,
+    ) -> Result<(), Self> {
+        let problem = || Self { key: key.to_owned(), found: found.to_string(), expected: expected.to_string() };
+        if holds { Ok(()) } else { Err(problem()) }
+    }
+
+    /// A problem unless `found` lies in `least..=most`.
+    pub(super) fn unless_within(key: &str, found: usize, least: usize, most: usize) -> Result<(), Self> {
+        Self::unless((least..=most).contains(&found), key, found, format_args!("{least} to {most}"))
+    }
+}
+
+/// Why a configuration could not be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadConfigError {
+    /// The file could not be opened or read.
+    #[error("could not read `{path}`")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file is far larger than any configuration.
+    #[error("`{path}` is longer than {most} bytes, the most a configuration may have")]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The limit.
+        most: u64,
+    },
+    /// Not TOML, an unknown or missing key, or a value of the wrong kind.
+    #[error("{place}: {message}")]
+    Syntax {
+        /// Path and line.
+        place: String,
+        /// What was found and expected.
+        message: String,
+    },
+    /// A value outside its bounds.
+    #[error("{place}: {problem}")]
+    Invalid {
+        /// Path, and the line where the key stands in the file.
+        place: String,
+        /// The key, its value and its bounds.
+        problem: InvalidConfig,
+    },
+}
+
+/// A text and the path it came from, to tell places.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'a> {
+    pub(super) path: &'a Path,
+    pub(super) text: &'a str,
+}
+
+impl<'a> Source<'a> {
+    pub(super) fn parse(self) -> Result<Spanned<DeTable<'a>>, ReadConfigError> {
+        DeTable::parse(self.text).map_err(|error| self.explain(&error))
+    }
+
+    /// `path:line`, or the path alone where the line is not known.
+    pub(super) fn place(self, offset: Option<usize>) -> String {
+        let path = self.path.display();
+        match offset.and_then(|offset| self.text.get(..offset)) {
+            Some(before) => format!("{path}:{}", before.matches('\n').count() + 1),
+            None => path.to_string(),
+        }
+    }
+
+    /// The TOML reader's error in our words, on one line.
+    pub(super) fn explain(self, error: &toml::de::Error) -> ReadConfigError {
+        let mut error = error.clone();
+        let place = self.place(error.span().map(|span| span.start));
+        // Without its input the error shows as the message and, on a line of its own, the key it belongs to.
+        error.set_input(None);
+        let message = error.to_string().trim_end().replace('\n', ", ");
+        ReadConfigError::Syntax { place, message: plain_words(&message) }
+    }
+
+    /// Where the key of `problem` stands in `document`.
+    pub(super) fn invalid(self, document: &DeTable<'_>, problem: InvalidConfig) -> ReadConfigError {
+        ReadConfigError::Invalid { place: self.place(find_key(document, &problem.key)), problem }
+    }
+}
+
+/// The offset of the value of a dotted key.
+fn find_key(document: &DeTable<'_>, dotted: &str) -> Option<usize> {
+    let (first, rest) = dotted.split_once('.').map_or((dotted, None), |(first, rest)| (first, Some(rest)));
+    let value = document.get(first)?;
+    match (rest, value.get_ref()) {
+        (Some(rest), DeValue::Table(table)) => find_key(table, rest),
+        _ => Some(value.span().start),
+    }
+}
+
+/// The reader's words for Rust types, in words for people who write TOML.
+fn plain_words(message: &str) -> String {
+    const WORDS: &[(&str, &str)] = &[
+        ("unknown field", "unknown key"),
+        ("missing field", "missing key"),
+        ("duplicate field", "duplicate key"),
+        ("unknown variant", "unknown value"),
+        ("expected usize", "expected a whole number, 0 or more"),
+        ("expected u64", "expected a whole number, 0 or more"),
+        ("expected f64", "expected a number"),
+        ("expected a map", "expected a table"),
+        ("expected a boolean", "expected `true` or `false`"),
+    ];
+    let mut plain = message.to_owned();
+    for (theirs, ours) in WORDS {
+        plain = plain.replace(theirs, ours);
+    }
+    plain.strip_prefix("invalid type: ").map_or(plain.clone(), |rest| format!("found {rest}"))
+}
+
+/// A type read from a table whose places are known.
+pub(super) fn from_table<'a, T: Deserialize<'a>>(table: Spanned<DeTable<'a>>) -> Result<T, toml::de::Error> {
+    T::deserialize(toml::de::Deserializer::from(table))
+}

@@ -1,0 +1,147 @@
+//! The table `[training]`: how long, on how much at a time, with which rate of learning.
+
+use serde::{Deserialize, Serialize};
+
+use super::InvalidConfig;
+
+const MAX_EPOCHS: usize = 1_000_000;
+const MAX_BATCH_FRAMES: usize = 100_000_000;
+
+/// How a model is trained.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrainingConfig {
+    /// Passes over the training set.
+    pub epochs: usize,
+    /// Feature frames in a batch at most, padding included.
+    pub batch_frames: usize,
+    /// The final model is the mean of the models after this many last epochs.
+    #[serde(default = "default_average_epochs")]
+    pub average_epochs: usize,
+    /// Where every random choice starts: initial weights, dropout, order of batches.
+    #[serde(default = "default_seed")]
+    pub seed: u64,
+    /// Largest norm of the whole gradient; longer ones are scaled down to it. Absent: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clip_norm: Option<f64>,
+    /// The optimiser.
+    #[serde(default)]
+    pub adam: AdamConfig,
+    /// The rate of learning: `[training.schedule.warmup]` or `[training.schedule.constant]`.
+    pub schedule: ScheduleConfig,
+}
+
+/// Adam's constants; the defaults are those the paper's models were trained with.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AdamConfig {
+    /// Decay of the mean of gradients.
+    pub beta1: f64,
+    /// Decay of the mean of squared gradients.
+    pub beta2: f64,
+    /// Keeps the division finite.
+    pub epsilon: f64,
+}
+
+/// The rate of learning as a function of step and epoch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
+pub enum ScheduleConfig {
+    /// κ d^-1/2 min(n^-1/2, n n_w^-3/2): rises for n_w steps, then falls with the root of the step n.
+    #[serde(rename_all = "snake_case")]
+    Warmup {
+        /// Steps of rising rate (n_w).
+        steps: u64,
+        /// Width that the rate is scaled by (d): 1, or the width of the embedding.
+        #[serde(default = "default_dimension")]
+        dimension: usize,
+        /// The factor κ by epoch.
+        kappa: Vec<KappaStep>,
+    },
+    /// The same rate at every step.
+    Constant {
+        /// The rate.
+        rate: f64,
+    },
+}
+
+/// A factor and the epoch from which it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KappaStep {
+    /// The first epoch with this factor; epochs count from 1.
+    pub from_epoch: usize,
+    /// The factor κ.
+    pub value: f64,
+}
+
+impl Default for AdamConfig {
+    fn default() -> Self {
+        Self { beta1: 0.9, beta2: 0.98, epsilon: 1e-9 }
+    }
+}
+
+fn default_average_epochs() -> usize {
+    1
+}
+
+fn default_seed() -> u64 {
+    1
+}
+
+fn default_dimension() -> usize {
+    1
+}
+
+impl TrainingConfig {
+    /// Checks every value against its bounds.
+    pub fn validate(&self) -> Result<(), InvalidConfig> {
+        InvalidConfig::unless_within("training.epochs", self.epochs, 1, MAX_EPOCHS)?;
+        InvalidConfig::unless_within("training.batch_frames", self.batch_frames, 1, MAX_BATCH_FRAMES)?;
+        InvalidConfig::unless_within("training.average_epochs", self.average_epochs, 1, self.epochs)?;
+        // TOML has no larger whole numbers, and a run must be able to write down its seed.
+        InvalidConfig::unless(i64::try_from(self.seed).is_ok(), "training.seed", self.seed, "less than 2^63")?;
+        if let Some(norm) = self.clip_norm {
+            unless_positive("training.clip_norm", norm)?;
+        }
+        self.adam.validate()?;
+        self.schedule.validate()
+    }
+}
+
+impl AdamConfig {
+    fn validate(&self) -> Result<(), InvalidConfig> {
+        for (key, beta) in [("training.adam.beta1", self.beta1), ("training.adam.beta2", self.beta2)] {
+            InvalidConfig::unless((0.0..1.0).contains(&beta), key, beta, "at least 0 and less than 1")?;
+        }
+        unless_positive("training.adam.epsilon", self.epsilon)
+    }
+}
+
+impl ScheduleConfig {
+    fn validate(&self) -> Result<(), InvalidConfig> {
+        match self {
+            Self::Constant { rate } => unless_positive("training.schedule.constant.rate", *rate),
+            Self::Warmup { steps, dimension, kappa } => {
+                let (key, most) = ("training.schedule.warmup.steps", 1 << 40);
+                InvalidConfig::unless((1..=most).contains(steps), key, steps, format_args!("1 to {most}"))?;
+                InvalidConfig::unless_within("training.schedule.warmup.dimension", *dimension, 1, 1 << 20)?;
+                validate_kappa(kappa)
+            }
+        }
+    }
+}
+
+fn validate_kappa(kappa: &[KappaStep]) -> Result<(), InvalidConfig> {
+    let key = "training.schedule.warmup.kappa";
+    let first = kappa.first().map_or(0, |step| step.from_epoch);
+    let found = format_args!("a list that starts at epoch {first}");
+    InvalidConfig::unless(first == 1, key, found, "a list that starts at epoch 1")?;
+    let is_rising = kappa.windows(2).all(|pair| pair[0].from_epoch < pair[1].from_epoch);
+    InvalidConfig::unless(is_rising, key, "a list whose epochs do not rise", "a later epoch at every step")?;
+    kappa.iter().try_for_each(|step| unless_positive(key, step.value))
+}
+
+fn unless_positive(key: &str, value: f64) -> Result<(), InvalidConfig> {
+    InvalidConfig::unless(value > 0.0 && value.is_finite(), key, value, "a number greater than 0")
+}

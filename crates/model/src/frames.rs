@@ -1,0 +1,148 @@
+//! The activations of a batch: utterances of different lengths in, one buffer in which each lies in one piece out.
+//!
+//! Frames past an utterance's end are zero at the input of every layer.
+//! Here that is a fact of memory: an utterance has as many zero frames before and after it as the layer that reads it
+//! looks beyond its ends, and no frames of its batch mates.
+
+use kernels::{Buffer, Element};
+
+/// Frames of a batch.
+///
+/// # Shapes
+/// - each utterance `[before + n_frames + after][width]`, one after another; the frames before and after are zero
+#[derive(Clone)]
+pub struct Frames<E> {
+    width: usize,
+    margin: [usize; 2],
+    lengths: Vec<usize>,
+    /// Where each utterance starts, its zero frames included, and where the last one ends.
+    starts: Vec<usize>,
+    data: Buffer<E>,
+}
+
+impl<E: Element> Frames<E> {
+    /// No utterances yet; frames of `width` values, `margin` zero frames before and after each utterance.
+    pub fn new(width: usize, margin: [usize; 2]) -> Self {
+        Self { width, margin, lengths: Vec::new(), starts: vec![0], data: Buffer::new() }
+    }
+
+    /// Makes room for utterances of these lengths, in the memory already there if it suffices.
+    ///
+    /// The zero frames are zero afterwards; what the others hold is unspecified.
+    pub fn resize_for(&mut self, lengths: impl IntoIterator<Item = usize>) {
+        self.lengths.clear();
+        self.starts.truncate(1);
+        let mut end = 0;
+        for length in lengths {
+            self.lengths.push(length);
+            end += (self.margin[0] + length + self.margin[1]) * self.width;
+            self.starts.push(end);
+        }
+        self.data.resize(end);
+        for utterance in 0..self.lengths.len() {
+            let [start, end] = [self.starts[utterance], self.starts[utterance + 1]];
+            self.data[start..start + self.margin[0] * self.width].fill(E::ZERO);
+            self.data[end - self.margin[1] * self.width..end].fill(E::ZERO);
+        }
+    }
+
+    /// Values in a frame.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Zero frames before and after each utterance.
+    pub fn margin(&self) -> [usize; 2] {
+        self.margin
+    }
+
+    /// Real frames of each utterance.
+    pub fn lengths(&self) -> &[usize] {
+        &self.lengths
+    }
+
+    /// How many utterances.
+    pub fn n_utterances(&self) -> usize {
+        self.lengths.len()
+    }
+
+    /// Real frames of all utterances.
+    pub fn n_frames(&self) -> usize {
+        self.lengths.iter().sum()
+    }
+
+    /// An utterance with its zero frames.
+    pub fn padded(&self, utterance: usize) -> &[E] {
+        &self.data[self.starts[utterance]..self.starts[utterance + 1]]
+    }
+
+    /// The real frames of an utterance.
+    pub fn real(&self, utterance: usize) -> &[E] {
+        &self.padded(utterance)[self.margin[0] * self.width..][..self.lengths[utterance] * self.width]
+    }
+
+    /// The real frames of an utterance, to be written.
+    pub fn real_mut(&mut self, utterance: usize) -> &mut [E] {
+        let start = self.starts[utterance] + self.margin[0] * self.width;
+        &mut self.data[start..start + self.lengths[utterance] * self.width]
+    }
+
+    /// Every utterance with its zero frames, which stop being zero if they are written.
+    pub fn each_padded_mut(&mut self) -> Vec<&mut [E]> {
+        let sizes = self.starts.windows(2).map(|pair| pair[1] - pair[0]);
+        split(&mut self.data, sizes)
+    }
+
+    /// The real frames of every utterance, to be written in parallel.
+    pub fn each_real_mut(&mut self) -> Vec<&mut [E]> {
+        let [before, after] = self.margin.map(|n| n * self.width);
+        self.each_padded_mut()
+            .into_iter()
+            .map(|part| {
+                let n = part.len();
+                &mut part[before..n - after]
+            })
+            .collect()
+    }
+
+    /// All utterances as one run of frames; only where there are no zero frames between them.
+    #[track_caller]
+    pub fn all(&self) -> &[E] {
+        assert_eq!(self.margin, [0, 0], "frames: zero frames lie between the utterances");
+        &self.data
+    }
+}
+
+/// Cuts `buffer` into parts of these sizes.
+pub(crate) fn split<T>(mut buffer: &mut [T], sizes: impl IntoIterator<Item = usize>) -> Vec<&mut [T]> {
+    let mut parts = Vec::new();
+    for size in sizes {
+        let (part, rest) = buffer.split_at_mut(size);
+        parts.push(part);
+        buffer = rest;
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn margins_are_zero_again_after_every_resize_and_memory_stays() {
+        let mut frames = Frames::<f32>::new(2, [1, 2]);
+        frames.resize_for([5, 0, 3]);
+        let start = frames.padded(0).as_ptr();
+        for lengths in [vec![3, 4], vec![1], vec![2, 2, 1]] {
+            frames.resize_for(lengths.clone());
+            assert_eq!(frames.padded(0).as_ptr(), start);
+            for (utterance, &length) in lengths.iter().enumerate() {
+                let padded = frames.padded(utterance);
+                assert_eq!(padded.len(), 2 * (length + 3));
+                assert!(padded[..2].iter().chain(&padded[2 + 2 * length..]).all(|&x| x == 0.0));
+            }
+            frames.each_real_mut().into_iter().for_each(|part| part.fill(f32::NAN));
+            assert!((0..lengths.len()).all(|u| frames.real(u).iter().all(|x| x.is_nan())));
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! The network as a stream: feature frames in, log-probabilities out as soon as the look-ahead allows.
+//!
+//! [`StreamingSrf`] holds the weights, packed once and shared by all streams; [`SrfStream`] the state of one speaker,
+//! whose size does not grow.
+//! Every layer is the same kernel that training uses, fed slice by slice, and no kernel's bits depend on how many
+//! slices it is given: fed at once or in any pieces, a stream gives the same bits.
+//!
+//! # Shapes
+//! - in: frames of `[features]`, out: ceil(n / 4) slices of `[classes]` log-probabilities for n frames
+
+mod window;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use kernels::routing::{self, Packed, Routing, Utterance, Workspace};
+use kernels::{ConvWeights, DenseWeights, Element, log_softmax};
+
+use crate::config::SrfConfig;
+use crate::front_end::{branches, capsulation, strided};
+use crate::params::{BatchNormSlots, NormSlots, SrfParams};
+use crate::srf::EPSILON;
+use crate::srf::block::routing as routing_of;
+
+use self::window::Window;
+
+/// Frames that are taken through all layers at a time: whole tiles of slices, and few enough to stay in cache.
+const FRAMES_AT_A_TIME: usize = 64;
+
+/// The weights of a network, packed for inference.
+pub struct StreamingSrf<E> {
+    config: SrfConfig,
+    conv1: ConvStage<E>,
+    conv2: ConvStage<E>,
+    proj: DenseWeights<E>,
+    encaps: ConvWeights<E>,
+    ln_in: Norm<E>,
+    layers: Vec<CapsuleLayer<E>>,
+    ln_out: Norm<E>,
+}
+
+/// A convolution and the batch norm behind it, as one scale and shift a channel.
+struct ConvStage<E> {
+    weights: ConvWeights<E>,
+    scale: Vec<E>,
+    shift: Vec<E>,
+}
+
+struct Norm<E> {
+    gamma: Vec<E>,
+    beta: Vec<E>,
+}
+
+struct CapsuleLayer<E> {
+    routing: Routing,
+    packed: Packed<E>,
+    norm: Norm<E>,
+}
+
+impl<E: Element> StreamingSrf<E> {
+    /// Packs the parameters `values` of the network that `config`, which has been checked, describes.
+    pub fn new(config: &SrfConfig, values: &[E]) -> Self {
+        let (slots, layout) = SrfParams::new(config);
+        assert_eq!(values.len(), layout.n_values(), "parameters of the network");
+        let [n_features, n_freq, _] = config.conv_widths();
+        let conv1 = packed_conv(strided(n_features, 1, config.filters), branches(slots.conv1, values));
+        let conv2 = packed_conv(strided(n_freq, config.filters, config.filters), branches(slots.conv2, values));
+        let capsulation = capsulation(config.primary_height, config.primary_depth);
+        let mut proj = DenseWeights::new(config.flat_width(), config.primary_height);
+        proj.pack(slots.proj.kernel.of(values), Some(slots.proj.bias.of(values)));
+        let layers = config.capsule_shapes().zip(slots.caps.iter().zip(&slots.ln_caps)).map(|(shape, (caps, norm))| {
+            let routing = routing_of(config, shape);
+            let mut packed = Packed::new(&routing);
+            packed.pack(&routing, caps.weight.of(values), caps.bias.of(values));
+            CapsuleLayer { routing, packed, norm: Norm::new(*norm, values) }
+        });
+        Self {
+            conv1: ConvStage::new(conv1, slots.bn1, values),
+            conv2: ConvStage::new(conv2, slots.bn2, values),
+            proj,
+            encaps: packed_conv(capsulation, branches(slots.encaps, values)),
+            ln_in: Norm::new(slots.ln_in, values),
+            layers: layers.collect(),
+            ln_out: Norm::new(slots.ln_out, values),
+            config: config.clone(),
+        }
+    }
+
+    /// The configuration it was made from.
+    pub fn config(&self) -> &SrfConfig {
+        &self.config
+    }
+
+    /// A stream at its start.
+    pub fn stream(self: &Arc<Self>) -> SrfStream<E> {
+        SrfStream::new(Arc::clone(self))
+    }
+}
+
+fn packed_conv<E: Element>(conv: kernels::Conv, branches: [kernels::Branch<'_, E>; 2]) -> ConvWeights<E> {
+    let mut weights = ConvWeights::new(conv);
+    weights.pack(branches);
+    weights
+}
+
+impl<E: Element> ConvStage<E> {
+    fn new(weights: ConvWeights<E>, slots: BatchNormSlots, values: &[E]) -> Self {
+        let [gamma, beta] = [slots.gamma.of(values), slots.beta.of(values)];
+        let [mean, variance] = [slots.moving_mean.of(values), slots.moving_var.of(values)];
+        // As the batch norm of training computes them, operation by operation.
+        let inverse = |c: usize| E::ONE / (variance[c] + E::from_f64(EPSILON)).sqrt();
+        let scale: Vec<E> = (0..gamma.len()).map(|c| gamma[c] * inverse(c)).collect();
+        let shift = (0..gamma.len()).map(|c| beta[c] - mean[c] * scale[c]).collect();
+        Self { weights, scale, shift }
+    }
+
+    /// Takes `window`'s frames as far as they suffice; the outputs replace what is in `out`.
+    fn run(&self, window: &mut Window<E>, conv_out: &mut Vec<E>, out: &mut Vec<E>) {
+        let n = window.n_ready();
+        resize(conv_out, n * self.weights.conv().width_out());
+        resize(out, conv_out.len());
+        (E::kernels().conv_forward)(&self.weights, window.ready(n), None, conv_out, &mut []);
+        (E::kernels().affine)(conv_out, &self.scale, &self.shift, out);
+        window.advance(n);
+    }
+}
+
+impl<E: Element> Norm<E> {
+    fn new(slots: NormSlots, values: &[E]) -> Self {
+        Self { gamma: slots.gamma.of(values).to_vec(), beta: slots.beta.of(values).to_vec() }
+    }
+
+    fn run(&self, x: &[E], saved: &mut Vec<E>, y: &mut Vec<E>) {
+        resize(saved, 2 * x.len() / self.gamma.len());
+        resize(y, x.len());
+        (E::kernels().layer_norm_forward)(x, &self.gamma, &self.beta, E::from_f64(EPSILON), y, saved);
+    }
+}
+
+/// Makes the length `len` without caring for the contents.
+fn resize<E: Element>(values: &mut Vec<E>, len: usize) {
+    values.resize(len, E::ZERO);
+}
+
+/// The state of one speaker.
+pub struct SrfStream<E> {
+    net: Arc<StreamingSrf<E>>,
+    /// What the two convolutions, the capsulation and each capsule layer still need of their inputs.
+    frames: Window<E>,
+    halves: Window<E>,
+    numbers: Window<E>,
+    capsules: Vec<Window<E>>,
+    /// Outputs of each capsule layer's last slice.
+    poses: Vec<Vec<E>>,
+    scratch: Scratch<E>,
+}
+
+/// Activations on their way from one layer to the next.
+struct Scratch<E> {
+    a: Vec<E>,
+    b: Vec<E>,
+    saved: Vec<E>,
+    workspace: Workspace<E>,
+}
+
+impl<E: Element> SrfStream<E> {
+    fn new(net: Arc<StreamingSrf<E>>) -> Self {
+        let config = &net.config;
+        let [features, halves, _] = config.conv_widths();
+        let of_layer = |shape: crate::config::CapsuleShape| {
+            Window::new(shape.in_height * shape.in_depth, shape.window(), 1, [shape.window_left, shape.window_right])
+        };
+        Self {
+            frames: Window::new(features, 3, 2, [1, 1]),
+            halves: Window::new(halves * config.filters, 3, 2, [1, 1]),
+            numbers: Window::new(config.primary_height, 3, 1, [1, 1]),
+            capsules: config.capsule_shapes().map(of_layer).collect(),
+            poses: vec![Vec::new(); config.layers],
+            scratch: Scratch { a: Vec::new(), b: Vec::new(), saved: Vec::new(), workspace: Workspace::new() },
+            net,
+        }
+    }
+
+    /// Takes whole frames and appends the log-probabilities of the slices that they complete to `log_probs`.
+    #[track_caller]
+    pub fn accept(&mut self, frames: &[E], log_probs: &mut Vec<E>) {
+        let width = self.net.config.features;
+        assert!(frames.len().is_multiple_of(width), "whole frames of {width} values, found {} values", frames.len());
+        for some in frames.chunks(FRAMES_AT_A_TIME * width) {
+            self.frames.push(some);
+            self.run(false, log_probs);
+        }
+    }
+
+    /// Appends the log-probabilities of the slices that were waiting for what comes after; the stream is at its start
+    /// again.
+    pub fn finish(&mut self, log_probs: &mut Vec<E>) {
+        self.frames.end();
+        self.run(true, log_probs);
+        self.reset();
+    }
+
+    /// Forgets everything heard.
+    pub fn reset(&mut self) {
+        self.frames.reset();
+        self.halves.reset();
+        self.numbers.reset();
+        self.capsules.iter_mut().for_each(Window::reset);
+        self.poses.iter_mut().for_each(Vec::clear);
+    }
+
+    /// Takes what the windows hold through all layers.
+    fn run(&mut self, is_end: bool, log_probs: &mut Vec<E>) {
+        let Self { net, frames, halves, numbers, capsules, poses, scratch } = self;
+        let Scratch { a, b, saved, workspace } = scratch;
+        net.conv1.run(frames, a, b);
+        halves.push_or_end(b, is_end);
+        net.conv2.run(halves, a, b);
+        resize(a, b.len() / net.config.flat_width() * net.config.primary_height);
+        (E::kernels().dense_forward)(&net.proj, b, a);
+        numbers.push_or_end(a, is_end);
+        let n = numbers.n_ready();
+        resize(a, n * net.encaps.conv().width_out());
+        (E::kernels().conv_forward)(&net.encaps, numbers.ready(n), None, a, &mut []);
+        numbers.advance(n);
+        resize(b, a.len());
+        (E::kernels().squash_forward)(a, net.config.primary_depth, b);
+        net.ln_in.run(b, saved, a);
+        for ((layer, window), pose) in net.layers.iter().zip(capsules).zip(poses) {
+            window.push_or_end(a, is_end);
+            layer.run(window, pose, workspace, b);
+            layer.norm.run(b, saved, a);
+        }
+        resize(b, a.len() / net.config.class_depth);
+        (E::kernels().length_forward)(a, net.config.class_depth, b);
+        net.ln_out.run(b, saved, a);
+        let start = log_probs.len();
+        resize(log_probs, start + a.len());
+        log_softmax(a, net.config.classes, &mut log_probs[start..]);
+    }
+}
+
+impl<E: Element> CapsuleLayer<E> {
+    /// Routes the slices that `window` has ready; `pose` is the output of the slice before, empty at the start.
+    fn run(&self, window: &mut Window<E>, pose: &mut Vec<E>, workspace: &mut Workspace<E>, out: &mut Vec<E>) {
+        let n_slices = window.n_ready();
+        let width = self.routing.output_len();
+        resize(out, n_slices * width);
+        if n_slices == 0 {
+            return;
+        }
+        let inputs = window.ready(n_slices);
+        let utterance = Utterance { n_slices, inputs, state: pose, outputs: out, saved: &mut [], tap: None };
+        routing::forward(&self.routing, &self.packed, &mut [utterance], workspace);
+        pose.clear();
+        pose.extend_from_slice(&out[(n_slices - 1) * width..]);
+        window.advance(n_slices);
+    }
+}
