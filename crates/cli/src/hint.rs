@@ -28,4 +28,9 @@ fn advice(cause: &(dyn Error + 'static)) -> Option<String> {
     let pair = || cause.downcast_ref::<PairError>().and_then(PairError::hint);
     let read = || cause.downcast_ref::<ReadTranscriptError>().and_then(ReadTranscriptError::hint);
     weights().or_else(files).or_else(pair).or_else(read)
+    let of_weights = cause.downcast_ref::<LoadWeightsError>().and_then(LoadWeightsError::hint);
+    let of_convert = || cause.downcast_ref::<ConvertError>().and_then(ConvertError::hint);
+    let of_prepare = || cause.downcast_ref::<PrepareError>().and_then(PrepareError::hint);
+    let of_espeak = || cause.downcast_ref::<EspeakError>().and_then(EspeakError::hint);
+    of_weights.or_else(of_convert).or_else(of_prepare).or_else(of_espeak)
 }

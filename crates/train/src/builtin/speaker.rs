@@ -27,7 +27,7 @@ pub enum Sex {
 pub struct Speaker {
     /// Woman or man.
     pub sex: Sex,
-    /// Formants are this much higher than those of the recorded voice, in steps that keep rates whole.
+    /// The rate the voice is played at: above 16 kHz formants rise, as in a shorter vocal tract.
     tract_hz: u32,
     manner: Manner,
     level_dbfs: f32,
@@ -64,7 +64,7 @@ impl Speaker {
         }
     }
 
-    /// Says `sentence`, the `sentence_index`th of this speaker: no two takes are quite the same.
+    /// Says `sentence`; `take` is what differs from one time to the next: rate, pitch and level a little, and the noise.
     pub fn say(&self, voice: &mut Voice, sentence: &Sentence, take: &mut Rng) -> Speech {
         let tract = self.tract_hz as f32 / RATE_HZ as f32;
         let manner = Manner {

@@ -21,6 +21,9 @@ pub fn read(root: &Path) -> (Corpus, Vec<Problem>) {
     let recordings = files.iter().filter(|path| RECORDINGS.contains(&tree::extension(path).as_str()));
     let utterances = recordings.filter_map(|recording| read_utterance(root, recording, &siblings, &mut problems));
     let corpus = Corpus::of_one(TRAIN, utterances.collect());
+    if corpus.parts.is_empty() {
+        problems.add(root, None, Fault::Missing { what: "a recording with a label file beside it".to_owned() });
+    }
     (corpus, problems.0)
 }
 
@@ -31,7 +34,7 @@ fn read_utterance(root: &Path, recording: &Path, siblings: &Siblings, problems: 
     let speaker = if is_at_top { id.clone() } else { tree::ancestor_name(recording, 1) };
     let audio = AudioPart { path: recording.to_owned(), ..AudioPart::default() };
     let mut utterance = Utterance { id, speaker, audio, ..Utterance::default() };
-    let mut n_labels = 0;
+    let (mut n_labels, n_problems) = (0, problems.0.len());
     for kind in ["textgrid", "phn", "wrd", "lab", "txt"] {
         if let Some(path) = siblings.find(recording, &[kind]) {
             n_labels += 1;
@@ -46,7 +49,9 @@ fn read_utterance(root: &Path, recording: &Path, siblings: &Siblings, problems: 
     if utterance.sentence.is_empty() {
         utterance.sentence = names(&utterance.words);
     }
-    Some(utterance)
+    let is_empty = utterance.sentence.is_empty() && utterance.phones.is_empty();
+    // One line for one mistake: labels that could not be read have been told.
+    (!is_empty || problems.0.len() == n_problems).then_some(utterance)
 }
 
 fn names(timed: &[Timed]) -> String {

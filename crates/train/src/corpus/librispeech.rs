@@ -21,6 +21,13 @@ pub fn read(root: &Path) -> (Corpus, Vec<Problem>) {
             part.extend(parse(transcripts, line, text, &siblings, problems));
         });
     }
+    if parts.iter().all(|(_, utterances)| utterances.is_empty()) {
+        problems.add(
+            root,
+            None,
+            Fault::Missing { what: "a transcript (`*.trans.txt`) with its recordings".to_owned() },
+        );
+    }
     (Corpus::of_parts(parts), problems.0)
 }
 

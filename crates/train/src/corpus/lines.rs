@@ -39,8 +39,6 @@ pub(crate) fn for_each_line_of(
 }
 
 /// A whole text file of at most `limit` bytes in UTF-8, or in UTF-16 with its mark (as Praat writes it).
-///
-/// Bytes that are neither are replaced: a label file of the last century with one accent in it is still readable.
 pub(crate) fn read_text(path: &Path, limit: u64) -> Result<String, Fault> {
     let file = File::open(path)?;
     let found = file.metadata()?.len();
@@ -49,18 +47,18 @@ pub(crate) fn read_text(path: &Path, limit: u64) -> Result<String, Fault> {
     }
     let mut bytes = Vec::new();
     file.take(limit).read_to_end(&mut bytes)?;
-    Ok(decode(&bytes))
+    decode(bytes)
 }
 
-fn decode(bytes: &[u8]) -> String {
+fn decode(bytes: Vec<u8>) -> Result<String, Fault> {
     let utf16 = |bytes: &[u8], unit: fn([u8; 2]) -> u16| {
         let units: Vec<u16> = bytes.chunks_exact(2).map(|pair| unit([pair[0], pair[1]])).collect();
-        String::from_utf16_lossy(&units)
+        Ok(String::from_utf16_lossy(&units))
     };
-    match bytes {
+    match &bytes[..] {
         [0xff, 0xfe, rest @ ..] => utf16(rest, u16::from_le_bytes),
         [0xfe, 0xff, rest @ ..] => utf16(rest, u16::from_be_bytes),
-        _ => String::from_utf8_lossy(bytes).into_owned(),
+        _ => String::from_utf8(bytes).map_err(|error| Fault::NotUtf8 { at: error.utf8_error().valid_up_to() + 1 }),
     }
 }
 
@@ -109,7 +107,7 @@ mod tests {
         bytes.extend(b"\nfour");
         let (lines, problems) = lines_of(&bytes);
         assert_eq!(lines, [(1, "one".to_owned()), (4, "four".to_owned())]);
-        assert_eq!(problems, ["f:2: not UTF-8 from byte 1 of the line", "f:3: line is longer than 4194304 bytes"]);
+        assert_eq!(problems, ["f:2: not UTF-8 from byte 1 on", "f:3: line is longer than 4194304 bytes"]);
     }
 
     #[test]

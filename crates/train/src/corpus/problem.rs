@@ -18,6 +18,8 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path.display();
         match self.line {
+            // What is wrong with a recording names it.
+            None if matches!(self.fault, Fault::Audio(_)) => self.fault.fmt(f),
             Some(line) => write!(f, "{path}:{line}: {}", self.fault),
             None => write!(f, "{path}: {}", self.fault),
         }
@@ -38,7 +40,7 @@ pub enum Fault {
         limit: usize,
     },
     /// Bytes that are no text.
-    #[error("not UTF-8 from byte {at} of the line")]
+    #[error("not UTF-8 from byte {at} on")]
     NotUtf8 {
         /// Counted from 1.
         at: usize,

@@ -73,6 +73,8 @@ fn a_folder_is_read_with_every_kind_of_label() {
     }
     write(&path("top.txt"), "hello  world\n");
     write(&path("ann/one.phn"), "0 8000 h#\n8000 16000 aa\n");
+    wav(&path("bob/old.wav"));
+    write(&path("bob/old.txt"), b"caf\xe9");
     write(&path("ann/two.lab"), "0 5000000 sil\n5000000 10000000 b\n");
     write(&path("bob/three.lab"), "just words\n");
     let grid = "\"ooTextFile\" \"TextGrid\" 0 1 <exists> 1 \"IntervalTier\" \"Words\" 0 1 1 0 1 \"ça va\"";
@@ -90,8 +92,9 @@ fn a_folder_is_read_with_every_kind_of_label() {
         ("top", "top", "hello world", 0),
     ];
     assert_eq!(found, expected.map(|(id, speaker, text, n)| (id.to_owned(), speaker.to_owned(), text.to_owned(), n)));
-    assert_eq!(problems.len(), 1);
+    assert_eq!(problems.len(), 2);
     assert!(problems[0].to_string().contains("none.wav: a label file beside it"), "{}", problems[0]);
+    assert!(problems[1].to_string().ends_with("old.txt: not UTF-8 from byte 4 on"), "{}", problems[1]);
     let two = corpus.utterances().find(|u| u.id == "ann-two").unwrap();
     assert_eq!(two.phones[1], Timed { start_s: 0.5, end_s: 1.0, name: "b".to_owned() });
 }

@@ -44,6 +44,10 @@ pub fn read(root: &Path) -> (Corpus, Vec<Problem>) {
     let mut problems = Problems::default();
     let files = tree::files(root, &mut problems);
     let siblings = Siblings::new(&files);
+    if !files.iter().any(|path| Place::of(path).part().is_some()) {
+        let what = "a file like `TRAIN/DR1/FCJF0/SI1027.PHN` (any case)".to_owned();
+        problems.add(root, None, Fault::Missing { what });
+    }
     let [mut train, mut dev, mut test] = [const { Vec::new() }; 3];
     for labels in files.iter().filter(|path| tree::extension(path) == "phn") {
         let place = Place::of(labels);

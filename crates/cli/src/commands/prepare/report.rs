@@ -21,13 +21,14 @@ pub(crate) fn problems(problems: &[Problem], out: &Printer) {
 }
 
 pub(super) fn summary(summary: &Summary, dir: &Path, out: &Printer) {
-    let unit = summary.units.as_str();
-    out.remark(format!(
-        "{:<12} {:>10} {:>8} {:>8} {:>10} {:>9}",
-        "part", "utterances", "speakers", "hours", unit, "words"
-    ));
+    // Where the labels are words, one column says it.
+    let unit = Some(summary.units.as_str()).filter(|units| *units != "words");
+    let column = |labels: &str| unit.map_or_else(String::new, |_| format!(" {labels:>10}"));
+    let (labels, words) = (column(unit.unwrap_or_default()), "words");
+    out.remark(format!("{:<12} {:>10} {:>8} {:>8}{labels} {words:>9}", "part", "utterances", "speakers", "hours"));
     for PartSummary { name, n_utterances, n_speakers, hours, n_labels, n_words } in &summary.parts {
-        out.remark(format!("{name:<12} {n_utterances:>10} {n_speakers:>8} {hours:>8.2} {n_labels:>10} {n_words:>9}"));
+        let labels = column(&n_labels.to_string());
+        out.remark(format!("{name:<12} {n_utterances:>10} {n_speakers:>8} {hours:>8.2}{labels} {n_words:>9}"));
     }
     let n_unused = summary.label_counts.values().filter(|count| **count == 0).count();
     let unused = if n_unused == 0 { String::new() } else { format!(", {n_unused} of them never used") };
