@@ -4,11 +4,11 @@ use std::error::Error;
 
 use audio::convert::ConvertError;
 use model::weights::LoadWeightsError;
-use train::builtin::espeak::EspeakError;
-use train::corpus::prepare::PrepareError;
 use text::score::files::ScoreFilesError;
 use text::score::pairing::PairError;
 use text::score::read::ReadTranscriptError;
+use train::builtin::espeak::EspeakError;
+use train::corpus::prepare::PrepareError;
 
 /// The advice of the first error in the chain that has some.
 ///
@@ -18,19 +18,19 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
 }
 
 fn advice(cause: &(dyn Error + 'static)) -> Option<String> {
-    let convert = cause.downcast_ref::<ConvertError>().and_then(ConvertError::hint);
-    let weights = || cause.downcast_ref::<LoadWeightsError>().and_then(LoadWeightsError::hint);
-    let prepare = || cause.downcast_ref::<PrepareError>().and_then(PrepareError::hint);
-    let espeak = || cause.downcast_ref::<EspeakError>().and_then(EspeakError::hint);
-    convert.or_else(weights).or_else(prepare).or_else(espeak)
-    let weights = || cause.downcast_ref::<LoadWeightsError>().and_then(LoadWeightsError::hint);
-    let files = || cause.downcast_ref::<ScoreFilesError>().and_then(ScoreFilesError::hint);
-    let pair = || cause.downcast_ref::<PairError>().and_then(PairError::hint);
-    let read = || cause.downcast_ref::<ReadTranscriptError>().and_then(ReadTranscriptError::hint);
-    weights().or_else(files).or_else(pair).or_else(read)
-    let of_weights = cause.downcast_ref::<LoadWeightsError>().and_then(LoadWeightsError::hint);
-    let of_convert = || cause.downcast_ref::<ConvertError>().and_then(ConvertError::hint);
-    let of_prepare = || cause.downcast_ref::<PrepareError>().and_then(PrepareError::hint);
-    let of_espeak = || cause.downcast_ref::<EspeakError>().and_then(EspeakError::hint);
-    of_weights.or_else(of_convert).or_else(of_prepare).or_else(of_espeak)
+    /// The hint of `$cause` if it is one of these types.
+    macro_rules! first_hint {
+        ($($type:ty),+ $(,)?) => {
+            None$(.or_else(|| cause.downcast_ref::<$type>().and_then(<$type>::hint)))+
+        };
+    }
+    first_hint!(
+        ConvertError,
+        EspeakError,
+        LoadWeightsError,
+        PairError,
+        PrepareError,
+        ReadTranscriptError,
+        ScoreFilesError,
+    )
 }

@@ -27,7 +27,6 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    Bench(commands::bench::Args),
     Prepare(commands::prepare::Args),
     Validate(commands::validate::Args),
     Convert(commands::convert::Args),
@@ -36,6 +35,7 @@ enum Command {
     Score(commands::score::Args),
     Compare(commands::compare::Args),
     Sclite(commands::sclite::Args),
+    Bench(commands::bench::Args),
 }
 
 /// How a command that could start ended.
