@@ -25,6 +25,11 @@ impl Printer {
         writeln!(self.stdout.lock(), "{text}")
     }
 
+    /// Data that is not lines of text: bytes on stdout.
+    pub(crate) fn bytes(&self, bytes: &[u8]) -> io::Result<()> {
+        self.stdout.lock().write_all(bytes)
+    }
+
     /// A remark to the person at the terminal: a line on stderr, silent under `--quiet`.
     pub(crate) fn remark(&self, text: impl std::fmt::Display) {
         if !self.is_quiet {

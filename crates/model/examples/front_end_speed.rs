@@ -5,9 +5,10 @@ use std::time::Instant;
 
 use model::config::SrfConfig;
 use model::frames::Frames;
-use model::front_end::{FrontEnd, Mode};
+use model::front_end::FrontEnd;
 use model::layers::Draw;
 use model::params::SrfParams;
+use model::srf::Mode;
 
 const N_UTTERANCES: usize = 23;
 const N_FRAMES: usize = 300;
@@ -29,7 +30,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut gradient = vec![0.0; layout.n_trainable()];
     let mut best = [f64::INFINITY; 2];
     for seed in 0..12 {
-        let mode = Mode { uses_batch_statistics: true, draw: Some(Draw { seed, utterances: &utterances }) };
+        let draw = Some(Draw { seed, utterances: &utterances });
+        let mode = Mode { uses_batch_statistics: true, draw, ..Mode::default() };
         let start = Instant::now();
         let mut grad = front_end.forward(&slots, &mut values, mode, &x).clone();
         let forward = start.elapsed().as_secs_f64();

@@ -3,8 +3,6 @@
 pub mod config;
 pub mod frames;
 pub mod front_end;
-#[cfg(test)]
-mod golden;
 pub mod init;
 pub mod layers;
 pub mod optim;

@@ -49,39 +49,10 @@ impl<E: Element> Adam<E> {
         let n = self.means.len();
         assert!(values.len() == n && gradient.len() == n, "adam: state {n}, {}, {}", values.len(), gradient.len());
         self.n_updates += 1;
-        let step = Step::new(self.config, self.n_updates, rate);
-        values
-            .par_chunks_mut(BLOCK)
-            .zip_eq(gradient.par_chunks(BLOCK))
-            .zip_eq(self.means.par_chunks_mut(BLOCK))
-            .zip_eq(self.squares.par_chunks_mut(BLOCK))
-            .for_each(|(((values, gradient), means), squares)| step.update(values, gradient, means, squares));
-    }
-}
-
-/// The constants of one update.
-struct Step<E> {
-    beta1: E,
-    beta2: E,
-    rest1: E,
-    rest2: E,
-    epsilon: E,
-    rate: E,
-}
-
-impl<E: Element> Step<E> {
-    fn new(AdamConfig { beta1, beta2, epsilon }: AdamConfig, n_updates: u64, rate: f64) -> Self {
-        let correction = (1.0 - power(beta2, n_updates)).sqrt() / (1.0 - power(beta1, n_updates));
-        let [beta1, beta2, rest1, rest2] = [beta1, beta2, 1.0 - beta1, 1.0 - beta2].map(E::from_f64);
-        Self { beta1, beta2, rest1, rest2, epsilon: E::from_f64(epsilon), rate: E::from_f64(rate * correction) }
-    }
-
-    fn update(&self, values: &mut [E], gradient: &[E], means: &mut [E], squares: &mut [E]) {
-        for (((value, &g), m), v) in values.iter_mut().zip(gradient).zip(means).zip(squares) {
-            *m = self.beta1 * *m + self.rest1 * g;
-            *v = self.beta2 * *v + self.rest2 * (g * g);
-            *value -= self.rate * *m / (v.sqrt() + self.epsilon);
-        }
+        let AdamConfig { beta1, beta2, epsilon } = self.config;
+        let correction = (1.0 - power(beta2, self.n_updates)).sqrt() / (1.0 - power(beta1, self.n_updates));
+        let constants = kernels::Adam { beta1, beta2, epsilon, step: rate * correction };
+        kernels::adam(E::kernels(), constants, gradient, &mut self.means, &mut self.squares, values);
     }
 }
 

@@ -6,7 +6,7 @@
 //! # Shapes
 //! - in: frames of `[features]` with [`Srf::MARGIN`], out: ceil(n / 4) slices of `[classes]` for n frames
 
-pub(crate) mod block;
+mod block;
 mod loss;
 
 #[cfg(test)]
@@ -22,6 +22,7 @@ use crate::layers::{Decisions, Draw, LayerNorm, Lengths};
 use crate::params::{Layout, SrfParams};
 
 use self::block::Block;
+pub use self::block::routing;
 pub use self::loss::{BatchLoss, Labels};
 
 /// Added to the variance in every norm of the network.

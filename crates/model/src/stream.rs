@@ -21,8 +21,7 @@ use kernels::{ConvWeights, DenseWeights, Element, log_softmax};
 use crate::config::SrfConfig;
 use crate::front_end::{branches, capsulation, strided};
 use crate::params::{BatchNormSlots, NormSlots, SrfParams};
-use crate::srf::EPSILON;
-use crate::srf::block::routing as routing_of;
+use crate::srf::{self, EPSILON};
 
 use self::window::Window;
 
@@ -71,7 +70,7 @@ impl<E: Element> StreamingSrf<E> {
         let mut proj = DenseWeights::new(config.flat_width(), config.primary_height);
         proj.pack(slots.proj.kernel.of(values), Some(slots.proj.bias.of(values)));
         let layers = config.capsule_shapes().zip(slots.caps.iter().zip(&slots.ln_caps)).map(|(shape, (caps, norm))| {
-            let routing = routing_of(config, shape);
+            let routing = srf::routing(config, shape);
             let mut packed = Packed::new(&routing);
             packed.pack(&routing, caps.weight.of(values), caps.bias.of(values));
             CapsuleLayer { routing, packed, norm: Norm::new(*norm, values) }
@@ -209,6 +208,15 @@ impl<E: Element> SrfStream<E> {
         self.numbers.reset();
         self.capsules.iter_mut().for_each(Window::reset);
         self.poses.iter_mut().for_each(Vec::clear);
+    }
+
+    /// Values that the buffers of this stream have room for.
+    #[cfg(test)]
+    fn capacity(&self) -> usize {
+        let windows = [&self.frames, &self.halves, &self.numbers].into_iter().chain(&self.capsules);
+        let Scratch { a, b, saved, workspace: _ } = &self.scratch;
+        let vectors = [a, b, saved].into_iter().chain(&self.poses);
+        windows.map(Window::capacity).sum::<usize>() + vectors.map(Vec::capacity).sum::<usize>()
     }
 
     /// Takes what the windows hold through all layers.

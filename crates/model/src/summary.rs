@@ -12,7 +12,7 @@
 
 use serde::Serialize;
 
-use crate::config::{FeaturesConfig, ModelConfig, Recipe, SrfConfig};
+use crate::config::{CapsuleShape, FeaturesConfig, ModelConfig, Recipe, SrfConfig};
 
 /// Feature frames from one slice to the next, behind both strided convolutions.
 pub const FRAMES_PER_SLICE: usize = 4;
@@ -62,6 +62,21 @@ pub struct LayerSummary {
     pub parameters: u64,
 }
 
+impl SrfConfig {
+    /// Floating-point operations of the products that one slice needs at the least, on the way forward.
+    pub fn flops_per_slice(&self) -> u64 {
+        let [_, halves, quarters] = self.conv_widths();
+        let filters = self.filters;
+        // Two rows of the first convolution make one of the second; both branches of each.
+        let conv1 = 2 * halves * TAPS * 2 * filters;
+        let conv2 = quarters * TAPS * filters * 2 * filters;
+        let capsulation = self.primary_height * (self.flat_width() + TAPS * 2 * self.primary_depth);
+        let votes = |s: CapsuleShape| s.n_inputs() * s.in_depth * s.out_height * s.out_depth;
+        let products = conv1 + conv2 + capsulation + self.capsule_shapes().map(votes).sum::<usize>();
+        2 * products as u64
+    }
+}
+
 impl Recipe {
     /// What this recipe amounts to.
     pub fn summary(&self) -> Summary {
@@ -85,7 +100,7 @@ fn reach_frames(features: &FeaturesConfig, contexts: impl Iterator<Item = usize>
 }
 
 /// Numbers in an SRF network; within `u64` for all sizes within their bounds.
-pub(crate) fn srf_parameters(srf: &SrfConfig) -> ParameterCount {
+pub fn srf_parameters(srf: &SrfConfig) -> ParameterCount {
     let total = srf_layers(srf).iter().map(|layer| layer.parameters).sum();
     // Mean and variance of each filter of the two batch norms.
     let statistics = 2 * 2 * srf.filters as u64;

@@ -66,6 +66,8 @@ fn config(golden: &Golden) -> anyhow::Result<SrfConfig> {
 fn weights(golden: &Golden, layout: Layout) -> anyhow::Result<Params<f32>> {
     let mut params = Params::zeros(Arc::new(layout));
     let layout = Arc::clone(&params.layout);
+    let n_given = golden.names().filter(|name| name.starts_with("w.")).count();
+    ensure!(n_given == layout.tensors().len(), "{n_given} tensors of weights, expected {}", layout.tensors().len());
     for tensor in layout.tensors() {
         let given = golden.tensor(&format!("w.{}", tensor.name))?;
         ensure!(given.shape == tensor.shape, "w.{} is {:?}, expected {:?}", tensor.name, given.shape, tensor.shape);

@@ -27,7 +27,7 @@ use crate::printer::{Printer, human_duration};
   srf features data/wav.scp --out feats.ark --mean-only
   srf features a.wav --out a.ark --no-cmvn --dither 0 --static    Kaldi's compute-fbank-feats")]
 pub(crate) struct Args {
-    /// Recordings, directories of them, JSONL manifests or Kaldi `wav.scp` files
+    /// Recordings, directories of them, JSONL manifests, Kaldi data directories or `wav.scp` files
     #[arg(required = true, value_name = "INPUT")]
     inputs: Vec<PathBuf>,
 

@@ -1,10 +1,10 @@
-//! The front end against golden vectors and finite differences; alone against in a batch; one thread against two.
+//! The front end against finite differences; alone against in a batch; one thread against two.
 
 use kernels::check::{dot, gradient_error};
 
 use super::*;
 use crate::config::SrfConfig;
-use crate::golden::{self, Golden};
+use crate::layers::Draw;
 use crate::random::Random;
 
 /// A front end with its parameters and a batch.
@@ -44,7 +44,8 @@ impl<E: Element> Case<E> {
     }
 
     fn forward(&mut self, mode: Mode<'_>) -> Vec<E> {
-        self.front_end.forward(&self.slots, &mut self.values, mode, &self.x).all().to_vec()
+        let out = self.front_end.forward(&self.slots, &mut self.values, mode, &self.x);
+        (0..out.n_utterances()).flat_map(|utterance| out.real(utterance).to_vec()).collect()
     }
 
     fn backward(&mut self, mode: Mode<'_>, grad_out: &[E]) -> Vec<E> {
@@ -67,7 +68,7 @@ fn gradients_equal_finite_differences_in_training_and_inference() {
     let small = SrfConfig { features: 7, ..config(2, 3, 2) };
     let utterances = [4, 5, 6, 7];
     let draw = Some(Draw { seed: 3, utterances: &utterances });
-    for mode in [Mode { uses_batch_statistics: true, draw }, Mode { uses_batch_statistics: false, draw: None }] {
+    for mode in [Mode { uses_batch_statistics: true, draw, ..Mode::default() }, Mode::default()] {
         let mut case = Case::<f64>::new(&small, &[9, 0, 1, 6]);
         let values = case.values.clone();
         let out = case.forward(mode);
@@ -81,8 +82,8 @@ fn gradients_equal_finite_differences_in_training_and_inference() {
             case.values[used[0]..used[1]].copy_from_slice(moved);
             dot(&case.forward(mode), &grad_out)
         });
-        // Some ten layers deep; squash and norms of small numbers bend more than a step of 1e-5 resolves.
-        assert!(error < 1e-6, "{mode:?}: {error}");
+        // Differences of a loss near 10 are good to 1e-10.
+        assert!(error < 1e-8, "{mode:?}: {error}");
     }
 }
 
@@ -109,7 +110,7 @@ fn one_thread_and_two_give_the_same_bits() {
         pool.install(|| {
             let mut case = Case::<f32>::new(&shape, &[17, 8, 30, 4, 12]);
             let draw = Some(Draw { seed: 9, utterances: &utterances });
-            let mode = Mode { uses_batch_statistics: true, draw };
+            let mode = Mode { uses_batch_statistics: true, draw, ..Mode::default() };
             let out = case.forward(mode);
             let gradient = case.backward(mode, &random_values(2, out.len()));
             (out, gradient, case.values)
@@ -117,65 +118,4 @@ fn one_thread_and_two_give_the_same_bits() {
     };
     let one = run(1);
     assert!(one == run(2) && one == run(3));
-}
-
-#[test]
-fn activations_equal_the_golden_vectors() {
-    for name in ["srf_2l_w11_sdr1.safetensors", "srf_1l_sdr1.safetensors"] {
-        let Some(path) = golden::path(name) else { continue };
-        let bytes = std::fs::read(path).unwrap();
-        let golden = Golden::new(&bytes);
-        let mut case = golden_case(&golden);
-        case.forward(Mode::default());
-        let a = case.front_end.activations();
-        let projected: Vec<f32> = (0..a.projected.n_utterances()).flat_map(|u| a.projected.real(u).to_vec()).collect();
-        assert_close(&golden, "mid.cnnfe", a.slices.all());
-        assert_close(&golden, "mid.proj", &projected);
-        assert_close(&golden, "mid.encaps_max", case.front_end.unsquashed().all());
-        assert_close(&golden, "mid.primary_squashed", a.capsules.all());
-        assert_close(&golden, "mid.primary_ln", a.normed.all());
-    }
-}
-
-#[test]
-fn moving_statistics_equal_the_golden_vectors() {
-    let Some(path) = golden::path("srf_1l_sdr1_train_bn.safetensors") else { return };
-    let bytes = std::fs::read(path).unwrap();
-    let golden = Golden::new(&bytes);
-    let mut case = golden_case(&golden);
-    case.forward(Mode { uses_batch_statistics: true, draw: None });
-    for (name, slots) in [("bn1", case.slots.bn1), ("bn2", case.slots.bn2)] {
-        assert_close(&golden, &format!("w_after.{name}.moving_mean"), slots.moving_mean.of(&case.values));
-        assert_close(&golden, &format!("w_after.{name}.moving_var"), slots.moving_var.of(&case.values));
-    }
-}
-
-/// The front end, its weights and the batch of a golden file.
-fn golden_case(golden: &Golden<'_>) -> Case<f32> {
-    let [filters, height, depth] =
-        ["w.conv1.a.bias", "w.proj.bias", "w.encaps.a.bias"].map(|name| golden.shape(name)[0]);
-    let shape = config(filters, height, depth);
-    let [n_utterances, n_frames, n_features] = golden.shape("in.feats")[..] else { panic!("features of a batch") };
-    let mut case = Case::new(&shape, &vec![n_frames; n_utterances]);
-    let end = case.slots.ln_in.beta.range().end;
-    for tensor in SrfParams::new(&shape).1.tensors() {
-        let is_statistic = tensor.slot.offset >= case.n_trainable;
-        if tensor.slot.offset < end || is_statistic {
-            let values = golden.floats(&format!("w.{}", tensor.name));
-            tensor.slot.of_mut(&mut case.values).copy_from_slice(&values);
-        }
-    }
-    for (utterance, feats) in golden.floats("in.feats").chunks(n_frames * n_features).enumerate() {
-        case.x.real_mut(utterance).copy_from_slice(feats);
-    }
-    case
-}
-
-/// The tolerance is ten times the disagreement of two evaluations in single precision.
-fn assert_close(golden: &Golden<'_>, name: &str, found: &[f32]) {
-    let expected = golden.floats(name);
-    assert_eq!(found.len(), expected.len(), "{name}");
-    let largest = expected.iter().fold(0.0f32, |m, x| m.max(x.abs()));
-    let worst = found.iter().zip(&expected).fold(0.0f32, |m, (a, b)| m.max((a - b).abs()));
-    assert!(worst <= 1e-5 * largest, "{name}: {worst} of {largest}");
 }

@@ -100,8 +100,8 @@ impl<E: Element> Block<E> {
     }
 }
 
-/// The routing of a capsule layer.
-pub(crate) fn routing(config: &SrfConfig, shape: CapsuleShape) -> Routing {
+/// The routing of the capsule layer of this shape.
+pub fn routing(config: &SrfConfig, shape: CapsuleShape) -> Routing {
     Routing {
         n_in: shape.n_inputs(),
         n_out: shape.out_height,

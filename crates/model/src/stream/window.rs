@@ -69,6 +69,12 @@ impl<E: Element> Window<E> {
         self.frames.drain(..(n * self.stride * self.width).min(self.frames.len()));
     }
 
+    /// Values that it has room for.
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.frames.capacity()
+    }
+
     fn push_zeros(&mut self, n: usize) {
         self.frames.resize(self.frames.len() + n * self.width, E::ZERO);
     }

@@ -1,4 +1,5 @@
-//! What `srf features` is given: recordings, directories, manifests and wav.scp files in, a list of utterances out.
+//! What `srf features` is given: recordings, directories, Kaldi directories, manifests and wav.scp files in, a list of
+//! utterances out.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -6,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use audio::bulk::Utterance;
 use audio::{Channel, Selection};
-use serde::Deserialize;
+use train::corpus::kaldi::{self, Commands};
+use train::corpus::{self, AudioPart, Problem, manifest};
 
 use crate::commands::recordings;
 use crate::printer::Printer;
@@ -24,7 +26,11 @@ pub(super) fn gather(paths: &[PathBuf], out: &Printer) -> Inputs {
     let mut inputs = Inputs { utterances: Vec::new(), n_problems: 0 };
     for path in paths {
         let extension = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-        if path.is_dir() {
+        if path.join("wav.scp").is_file() {
+            let (corpus, problems) = kaldi::read(path, &Commands::Refused);
+            let utterances = corpus.parts.into_iter().flat_map(|part| part.utterances);
+            inputs.add(utterances, problems, out);
+        } else if path.is_dir() {
             let (found, problems) = recordings::below(path);
             inputs.n_problems += problems.len();
             for problem in problems {
@@ -32,7 +38,8 @@ pub(super) fn gather(paths: &[PathBuf], out: &Printer) -> Inputs {
             }
             inputs.utterances.extend(found.into_iter().map(whole));
         } else if extension == "jsonl" || extension == "json" {
-            inputs.read_lines(path, out, |line| manifest_line(path, line));
+            let (lines, problems) = manifest::load(path);
+            inputs.add(lines.into_iter().map(|line| line.utterance), problems, out);
         } else if extension == "scp" {
             let speakers = speakers_beside(path);
             inputs.read_lines(path, out, |line| scp_line(line, &speakers));
@@ -44,6 +51,14 @@ pub(super) fn gather(paths: &[PathBuf], out: &Printer) -> Inputs {
 }
 
 impl Inputs {
+    fn add(&mut self, utterances: impl Iterator<Item = corpus::Utterance>, problems: Vec<Problem>, out: &Printer) {
+        self.utterances.extend(utterances.map(listed));
+        self.n_problems += problems.len();
+        for problem in problems {
+            out.problem(problem);
+        }
+    }
+
     /// Adds what `parse` makes of each line of the file; what is wrong with one is told with its number.
     fn read_lines(&mut self, path: &Path, out: &Printer, parse: impl Fn(&str) -> Result<Utterance, String>) {
         let mut tell = |at: Option<usize>, message: String| {
@@ -81,59 +96,28 @@ fn whole(path: PathBuf) -> Utterance {
     Utterance { speaker: id.clone(), id, path, selection: Selection::default() }
 }
 
-/// The keys of NeMo manifests that matter here.
-#[derive(Deserialize)]
-struct ManifestLine {
-    #[serde(alias = "audio")]
-    audio_filepath: PathBuf,
-    #[serde(alias = "dur")]
-    duration: Option<f64>,
-    offset: Option<f64>,
-    id: Option<String>,
-    speaker: Option<String>,
-    channel: Option<usize>,
-}
-
-fn manifest_line(manifest: &Path, line: &str) -> Result<Utterance, String> {
-    let parsed = serde_json::from_str::<ManifestLine>(line);
-    let line = parsed.map_err(|error| error.to_string().replace(" at line 1 column", " at column"))?;
-    let start_s = line.offset.unwrap_or(0.0);
-    let mut utterance = whole(manifest.parent().unwrap_or(Path::new("")).join(line.audio_filepath));
-    if let Some(offset_s) = line.offset {
-        utterance.id = format!("{}-{:06}", utterance.id, (100.0 * offset_s).round());
-    }
-    utterance.id = line.id.unwrap_or(utterance.id);
-    utterance.speaker = line.speaker.unwrap_or_else(|| utterance.id.clone());
-    utterance.selection = Selection {
-        channel: line.channel.map_or(Channel::Mix, Channel::Only),
-        start_s,
+/// An utterance of a corpus as one to compute features of.
+fn listed(utterance: corpus::Utterance) -> Utterance {
+    let corpus::Utterance { id, speaker, audio, .. } = utterance;
+    let AudioPart { path, offset_s, duration_s, channel } = audio;
+    let selection = Selection {
+        channel: channel.map_or(Channel::Mix, Channel::Only),
+        start_s: offset_s.unwrap_or(0.0),
         // Without an offset the utterance is the whole recording, whatever its length was rounded to.
-        end_s: line.offset.and(line.duration).map(|duration_s| start_s + duration_s),
+        end_s: offset_s.zip(duration_s).map(|(offset_s, duration_s)| offset_s + duration_s),
     };
-    Ok(utterance)
+    Utterance { id, speaker, path, selection }
 }
 
 /// `id path`; a command of sph2pipe stands for the file it decodes.
 fn scp_line(line: &str, speakers: &HashMap<String, String>) -> Result<Utterance, String> {
     let (id, rest) = line.split_once(char::is_whitespace).ok_or("expected `id path`")?;
-    let rest = rest.trim();
-    let path = match rest.strip_suffix('|') {
-        None => rest,
-        Some(command) => sph2pipe_file(command).ok_or_else(|| format!("the command `{rest}` is not run"))?,
+    let path = match kaldi::parse_source(rest) {
+        kaldi::Source::File(path) => path,
+        kaldi::Source::Command(command) => return Err(format!("the command `{command}` is not run")),
     };
     let speaker = speakers.get(id).map_or(id, String::as_str).to_owned();
-    Ok(Utterance { id: id.to_owned(), speaker, path: PathBuf::from(path), selection: Selection::default() })
-}
-
-/// The file that `sph2pipe -f wav FILE` decodes, which we decode ourselves; other options change what comes out.
-fn sph2pipe_file(command: &str) -> Option<&str> {
-    let mut words = command.split_whitespace();
-    let is_sph2pipe = Path::new(words.next()?).file_name()? == "sph2pipe";
-    let rest: Vec<&str> = words.collect();
-    match rest.as_slice() {
-        ["-f", "wav" | "rif", file] | ["-f", "wav" | "rif", "-p", file] | [file] if is_sph2pipe => Some(file),
-        _ => None,
-    }
+    Ok(Utterance { id: id.to_owned(), speaker, path, selection: Selection::default() })
 }
 
 /// Who speaks, from the `utt2spk` that Kaldi keeps beside `wav.scp`.
@@ -150,16 +134,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_manifest_line_is_the_whole_recording_unless_it_has_an_offset() {
-        let parse = |line| manifest_line(Path::new("dir/m.jsonl"), line);
-        let utterance = parse(r#"{"audio_filepath": "a.wav", "duration": 2.5, "text": "x", "speaker": "s"}"#).unwrap();
-        assert_eq!((utterance.path.as_path(), utterance.id.as_str()), (Path::new("dir/a.wav"), "a"));
-        assert_eq!((utterance.speaker.as_str(), utterance.selection), ("s", Selection::default()));
-        let utterance = parse(r#"{"audio_filepath": "/a.wav", "duration": 2.5, "offset": 1.25}"#).unwrap();
-        assert_eq!(utterance.path, Path::new("/a.wav"));
-        assert_eq!((utterance.id.as_str(), utterance.speaker.as_str()), ("a-000125", "a-000125"));
-        assert_eq!((utterance.selection.start_s, utterance.selection.end_s), (1.25, Some(3.75)));
-        assert_eq!(parse("{\"audio_filepath\": ").unwrap_err(), "EOF while parsing a value at column 19");
+    fn an_utterance_is_the_whole_recording_unless_it_has_an_offset() {
+        let part = |offset_s, duration_s| {
+            let audio = AudioPart { offset_s, duration_s, channel: Some(1), ..AudioPart::default() };
+            listed(corpus::Utterance { audio, ..corpus::Utterance::default() }).selection
+        };
+        let channel = Channel::Only(1);
+        assert_eq!(part(None, Some(2.5)), Selection { channel, ..Selection::default() });
+        assert_eq!(part(Some(1.25), Some(2.5)), Selection { channel, start_s: 1.25, end_s: Some(3.75) });
+        assert_eq!(part(Some(1.25), None), Selection { channel, start_s: 1.25, end_s: None });
     }
 
     #[test]
@@ -168,7 +151,7 @@ mod tests {
         assert_eq!(parse("u /x/a b.wav").unwrap().path, Path::new("/x/a b.wav"));
         assert_eq!(parse("u /x/a.wav").unwrap().speaker, "s");
         assert_eq!(parse("u /kaldi/tools/sph2pipe -f wav /x/a.wv1 |").unwrap().path, Path::new("/x/a.wv1"));
-        assert_eq!(parse("u rm -rf / |").unwrap_err(), "the command `rm -rf / |` is not run");
+        assert_eq!(parse("u rm -rf / |").unwrap_err(), "the command `rm -rf /` is not run");
         assert!(parse("u sph2pipe -c 2 /x/a.wv1 |").is_err());
     }
 }

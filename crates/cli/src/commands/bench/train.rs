@@ -1,0 +1,64 @@
+//! A training step.
+
+use std::sync::Arc;
+
+use model::config::AdamConfig;
+use model::frames::Frames;
+use model::init::initialise;
+use model::layers::Draw;
+use model::optim::Adam;
+use model::random::Random;
+use model::srf::{Mode, Srf};
+use model::summary::FRAMES_PER_SLICE;
+
+use super::machine::{noise, time};
+use super::{Preset, Report};
+
+pub(super) const N_UTTERANCES: usize = 23;
+pub(super) const N_FRAMES: usize = 300;
+const N_LABELS: usize = 40;
+const RATE: f64 = 1e-4;
+
+pub(super) fn measure(model: Preset, n_steps: usize) -> Report {
+    let config = model.config();
+    let (mut net, layout) = Srf::<f32>::new(&config);
+    let mut params = initialise(Arc::new(layout), 0);
+    let n_trainable = params.layout.n_trainable();
+    let mut adam = Adam::new(AdamConfig::default(), n_trainable);
+    let x = random_frames(config.features);
+    let labels = random_labels(config.classes);
+    let labels: Vec<&[u32]> = labels.iter().map(Vec::as_slice).collect();
+    let names: Vec<u64> = (0..N_UTTERANCES as u64).collect();
+    let mut gradient = vec![0.0; n_trainable];
+    let mut seed = 0;
+    let seconds = time(n_steps, || {
+        seed += 1;
+        let draw = Some(Draw { seed, utterances: &names });
+        let mode = Mode { uses_batch_statistics: true, draw, keeps_decisions: false };
+        net.forward(&mut params.values, mode, &x);
+        net.loss(&labels);
+        gradient.fill(0.0);
+        net.backward(&params.values, mode, &x, &mut gradient);
+        adam.update(params.trainable_mut(), &gradient, RATE);
+    });
+    let n_slices = N_UTTERANCES * N_FRAMES.div_ceil(FRAMES_PER_SLICE);
+    // Forward, and a product for the weights and one for the inputs on the way back.
+    let flops = 3.0 * n_slices as f64 * config.flops_per_slice() as f64;
+    Report::new("train", model, N_UTTERANCES * N_FRAMES, flops, seconds)
+}
+
+fn random_frames(width: usize) -> Frames<f32> {
+    let mut frames = Frames::new(width, Srf::<f32>::MARGIN);
+    frames.resize_for([N_FRAMES; N_UTTERANCES]);
+    for (utterance, values) in frames.each_real_mut().into_iter().enumerate() {
+        values.copy_from_slice(&noise(&format!("utterance {utterance}"), N_FRAMES * width));
+    }
+    frames
+}
+
+/// Neither padding nor blank.
+fn random_labels(n_classes: usize) -> Vec<Vec<u32>> {
+    let mut random = Random::new(0, "labels");
+    let mut label = || 1 + (random.uniform() * (n_classes - 2) as f64) as u32;
+    (0..N_UTTERANCES).map(|_| (0..N_LABELS).map(|_| label()).collect()).collect()
+}
