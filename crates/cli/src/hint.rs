@@ -4,7 +4,7 @@ use std::error::Error;
 
 use audio::convert::ConvertError;
 use model::weights::LoadWeightsError;
-use train::builtin::espeak::EspeakError;
+use train::builtin::layout::WriteCorpusError;
 use train::corpus::prepare::PrepareError;
 
 /// The advice of the first error in the chain that has some.
@@ -18,6 +18,6 @@ fn advice(cause: &(dyn Error + 'static)) -> Option<String> {
     let of_weights = cause.downcast_ref::<LoadWeightsError>().and_then(LoadWeightsError::hint);
     let of_convert = || cause.downcast_ref::<ConvertError>().and_then(ConvertError::hint);
     let of_prepare = || cause.downcast_ref::<PrepareError>().and_then(PrepareError::hint);
-    let of_espeak = || cause.downcast_ref::<EspeakError>().and_then(EspeakError::hint);
-    of_weights.or_else(of_convert).or_else(of_prepare).or_else(of_espeak)
+    let of_builtin = || cause.downcast_ref::<WriteCorpusError>().and_then(WriteCorpusError::hint);
+    of_weights.or_else(of_convert).or_else(of_prepare).or_else(of_builtin)
 }
