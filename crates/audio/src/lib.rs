@@ -1,1 +1,40 @@
-//! Samples in, feature frames out.
+//! Recordings in, feature frames out.
+//!
+//! [`Recording`] opens WAV, NIST SPHERE, FLAC, MP3, Ogg Vorbis and AIFF, deciding by content, and gives [`Samples`].
+//! [`resample`] changes their rate, [`convert`] writes them as WAV, [`features`] turns them into the frames a model
+//! reads, and [`bulk`] does so for whole corpora, into [`ark`] or safetensors files.
+//!
+//! ```no_run
+//! use audio::features::{FeaturesConfig, extract};
+//! use audio::{Recording, Selection, resample};
+//!
+//! let config = FeaturesConfig::default();
+//! let samples = Recording::open("talk.mp3")?.read(Selection { end_s: Some(10.0), ..Selection::default() })?;
+//! let samples = resample::resample(samples, config.rate_hz)?;
+//! let frames = extract(&config, &samples.values)?;
+//! assert_eq!(frames.n_dims, 123);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Everywhere in this crate a sample is an `f32` on the scale of 16-bit integers: full scale is 32768, not 1.
+//! It is the scale on which the filterbank energies of the field are defined.
+
+mod error;
+mod input;
+mod recording;
+
+mod companding;
+mod compressed;
+mod pcm;
+pub mod sphere;
+pub mod wav;
+
+pub mod convert;
+pub mod features;
+pub mod resample;
+
+pub mod ark;
+pub mod bulk;
+
+pub use error::{HeaderProblem, ReadAudioError};
+pub use recording::{Blocks, Channel, Container, Encoding, Info, Recording, Samples, Selection, probe};

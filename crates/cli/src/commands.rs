@@ -1,4 +1,13 @@
 //! One file a command: its arguments as typed, and `run`, which turns them into library calls.
 
 pub(crate) mod bench;
+pub(crate) mod compare;
+pub(crate) mod convert;
+pub(crate) mod features;
 pub(crate) mod info;
+pub(crate) mod prepare;
+pub(crate) mod sclite;
+pub(crate) mod score;
+pub(crate) mod validate;
+
+mod recordings;

@@ -2,7 +2,13 @@
 
 use std::error::Error;
 
+use audio::convert::ConvertError;
 use model::weights::LoadWeightsError;
+use text::score::files::ScoreFilesError;
+use text::score::pairing::PairError;
+use text::score::read::ReadTranscriptError;
+use train::builtin::espeak::EspeakError;
+use train::corpus::prepare::PrepareError;
 
 /// The advice of the first error in the chain that has some.
 ///
@@ -12,5 +18,19 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
 }
 
 fn advice(cause: &(dyn Error + 'static)) -> Option<String> {
-    cause.downcast_ref::<LoadWeightsError>().and_then(LoadWeightsError::hint)
+    /// The hint of `$cause` if it is one of these types.
+    macro_rules! first_hint {
+        ($($type:ty),+ $(,)?) => {
+            None$(.or_else(|| cause.downcast_ref::<$type>().and_then(<$type>::hint)))+
+        };
+    }
+    first_hint!(
+        ConvertError,
+        EspeakError,
+        LoadWeightsError,
+        PairError,
+        PrepareError,
+        ReadTranscriptError,
+        ScoreFilesError,
+    )
 }

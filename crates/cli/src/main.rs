@@ -5,6 +5,7 @@
 mod commands;
 mod hint;
 mod printer;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -26,8 +27,15 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    Bench(commands::bench::Args),
+    Prepare(commands::prepare::Args),
+    Validate(commands::validate::Args),
+    Convert(commands::convert::Args),
+    Features(commands::features::Args),
     Info(commands::info::Args),
+    Score(commands::score::Args),
+    Compare(commands::compare::Args),
+    Sclite(commands::sclite::Args),
+    Bench(commands::bench::Args),
 }
 
 /// How a command that could start ended.
@@ -57,6 +65,13 @@ fn main() -> ExitCode {
 fn run(command: Command, out: &Printer) -> anyhow::Result<Exit> {
     match command {
         Command::Bench(args) => commands::bench::run(args, out),
+        Command::Prepare(args) => commands::prepare::run(args, out),
+        Command::Validate(args) => commands::validate::run(args, out),
+        Command::Convert(args) => commands::convert::run(args, out),
+        Command::Features(args) => commands::features::run(args, out),
         Command::Info(args) => commands::info::run(args, out),
+        Command::Score(args) => commands::score::run(args, out),
+        Command::Compare(args) => commands::compare::run(args, out),
+        Command::Sclite(args) => commands::sclite::run(args, out),
     }
 }

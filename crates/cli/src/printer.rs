@@ -25,6 +25,11 @@ impl Printer {
         writeln!(self.stdout.lock(), "{text}")
     }
 
+    /// Data that is not lines of text: bytes on stdout.
+    pub(crate) fn bytes(&self, bytes: &[u8]) -> io::Result<()> {
+        self.stdout.lock().write_all(bytes)
+    }
+
     /// A remark to the person at the terminal: a line on stderr, silent under `--quiet`.
     pub(crate) fn remark(&self, text: impl std::fmt::Display) {
         if !self.is_quiet {
@@ -60,6 +65,15 @@ impl Printer {
 
     fn paint(&self, code: &str, text: &str) -> String {
         if self.has_colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+/// A length of time as people say it: `3.4 s`, `12.5 min`, `10.8 h`.
+pub(crate) fn human_duration(duration_s: f64) -> String {
+    match duration_s {
+        s if s < 60.0 => format!("{s:.2} s"),
+        s if s < 3600.0 => format!("{:.1} min", s / 60.0),
+        s => format!("{:.2} h", s / 3600.0),
     }
 }
 

@@ -14,6 +14,7 @@
 pub(crate) mod fast;
 pub(crate) mod outer;
 pub(crate) mod plain;
+pub(crate) mod sparse;
 pub(crate) mod spread;
 pub(crate) mod tile;
 mod weights;
@@ -23,8 +24,8 @@ mod tests;
 
 use std::ops::Range;
 
-pub(crate) use weights::pack_panels;
 pub use weights::{Branch, ConvWeights};
+pub(crate) use weights::{GROUP, pack_panels, scatters};
 
 use crate::{BLOCK, Element};
 

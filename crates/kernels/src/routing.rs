@@ -227,9 +227,9 @@ pub struct Workspace<E> {
     start: Buffer<E>,
     /// 1 for the lanes that may have a coupling, 0 for the others.
     valid: Buffer<E>,
-    /// Couplings, then gradients of r: `[n_in, slices, terms, n_lanes]` each.
+    /// Couplings and gradients of r, side by side: `[slices, terms, n_in, 2, n_lanes]`. The first phase of the way
+    /// back writes it from end to end, slice by slice.
     couplings: Buffer<E>,
-    d_logits: Buffer<E>,
     /// Gradients of the sums, then the poses they agreed with: `[slices, terms, packed]` each.
     d_sums: Buffer<E>,
     agreed: Buffer<E>,
@@ -243,7 +243,6 @@ impl<E: Element> Workspace<E> {
             start: Buffer::new(),
             valid: Buffer::new(),
             couplings: Buffer::new(),
-            d_logits: Buffer::new(),
             d_sums: Buffer::new(),
             agreed: Buffer::new(),
         }

@@ -28,6 +28,8 @@ macro_rules! row {
         pub(crate) mod $row {
             use $vector as V;
 
+            use crate::simd::Vector as _;
+
             use super::{
                 Adam, Conv, ConvWeights, DenseWeights, Dropout, Factors, adam, batch_norm, conv, dense, dropout,
                 layer_norm, squash, sum,
@@ -45,10 +47,16 @@ macro_rules! row {
                 conv::spread::spread(conv, dropout, grad_out, choices, spread);
             });
             compiled!($features, conv_input_gradient(
-                weights: &ConvWeights<f32>, spread: &[f32], n_frames: usize, first_frame: usize, grad_x: &mut [f32],
+                weights: &ConvWeights<f32>, spread: &mut [f32], n_frames: usize, first_frame: usize, grad_x: &mut [f32],
             ) {
                 // SAFETY: this function enables the instructions.
-                unsafe { conv::fast::input_gradient::<V, $n>(weights, spread, n_frames, first_frame, grad_x) }
+                unsafe {
+                    if conv::scatters(&weights.conv) {
+                        conv::fast::scatter::<V, $n>(weights, spread, n_frames, first_frame, grad_x)
+                    } else {
+                        conv::sparse::input_gradient::<V, { conv::GROUP / V::LANES }>(weights, spread, n_frames, first_frame, grad_x)
+                    }
+                }
             });
             compiled!($features, conv_weight_gradient(
                 conv: &Conv, x: &[f32], spread: &[f32], n_frames: usize, grad: &mut [f32],

@@ -49,6 +49,9 @@ pub(crate) trait Vector: Copy {
     /// The largest lane.
     fn largest(self) -> f32;
 
+    /// Asks for the cache line at `at`, which may lie anywhere.
+    fn prefetch(at: *const f32);
+
     /// All lanes zero.
     #[inline(always)]
     fn zero() -> Self {
@@ -81,7 +84,7 @@ macro_rules! vector {
      splat: $splat:expr, load: $load:expr, store: $store:expr, add: $add:expr, sub: $sub:expr, mul: $mul:expr,
      div: $div:expr, mul_add: $fma:expr, max: $max:expr, sqrt: $sqrt:expr, round: $round:expr, scale: $scale:expr,
      any_gt: $any_gt:expr, sum: $sum:expr, sum4: $sum4:expr,
-     largest: $largest:expr) => {
+     largest: $largest:expr, prefetch: $prefetch:expr) => {
         #[derive(Clone, Copy)]
         pub(crate) struct $name($inner);
 
@@ -155,6 +158,10 @@ macro_rules! vector {
             fn largest(self) -> f32 {
                 unsafe { $largest(self.0) }
             }
+            #[inline(always)]
+            fn prefetch(at: *const f32) {
+                unsafe { $prefetch(at) }
+            }
         }
     };
 }
@@ -164,16 +171,16 @@ pub(crate) mod x86 {
     //! AVX2 with FMA (8 lanes) and AVX-512 (16 lanes).
 
     use std::arch::x86_64::{
-        __m256, __m512, _CMP_GT_OQ, _MM_FROUND_NO_EXC, _MM_FROUND_TO_NEAREST_INT, _mm_add_ps, _mm_add_ss,
-        _mm_cvtss_f32, _mm_max_ps, _mm_max_ss, _mm_movehl_ps, _mm_shuffle_ps, _mm_storeu_ps, _mm256_add_epi32,
-        _mm256_add_ps, _mm256_castps_si256, _mm256_castps256_ps128, _mm256_castsi256_ps, _mm256_cmp_ps,
-        _mm256_cvtps_epi32, _mm256_div_ps, _mm256_extractf128_ps, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_max_ps,
-        _mm256_movemask_ps, _mm256_mul_ps, _mm256_round_ps, _mm256_set1_ps, _mm256_shuffle_ps, _mm256_slli_epi32,
-        _mm256_sqrt_ps, _mm256_storeu_ps, _mm256_sub_ps, _mm256_unpackhi_ps, _mm256_unpacklo_ps, _mm512_add_ps,
-        _mm512_castps512_ps256, _mm512_cmp_ps_mask, _mm512_div_ps, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_max_ps,
-        _mm512_mul_ps, _mm512_reduce_add_ps, _mm512_reduce_max_ps, _mm512_roundscale_ps, _mm512_scalef_ps,
-        _mm512_set1_ps, _mm512_shuffle_f32x4, _mm512_shuffle_ps, _mm512_sqrt_ps, _mm512_storeu_ps, _mm512_sub_ps,
-        _mm512_unpackhi_ps, _mm512_unpacklo_ps,
+        __m256, __m512, _CMP_GT_OQ, _MM_FROUND_NO_EXC, _MM_FROUND_TO_NEAREST_INT, _MM_HINT_T0, _mm_add_ps, _mm_add_ss,
+        _mm_cvtss_f32, _mm_max_ps, _mm_max_ss, _mm_movehl_ps, _mm_prefetch, _mm_shuffle_ps, _mm_storeu_ps,
+        _mm256_add_epi32, _mm256_add_ps, _mm256_castps_si256, _mm256_castps256_ps128, _mm256_castsi256_ps,
+        _mm256_cmp_ps, _mm256_cvtps_epi32, _mm256_div_ps, _mm256_extractf128_ps, _mm256_fmadd_ps, _mm256_loadu_ps,
+        _mm256_max_ps, _mm256_movemask_ps, _mm256_mul_ps, _mm256_round_ps, _mm256_set1_ps, _mm256_shuffle_ps,
+        _mm256_slli_epi32, _mm256_sqrt_ps, _mm256_storeu_ps, _mm256_sub_ps, _mm256_unpackhi_ps, _mm256_unpacklo_ps,
+        _mm512_add_ps, _mm512_castps512_ps256, _mm512_cmp_ps_mask, _mm512_div_ps, _mm512_fmadd_ps, _mm512_loadu_ps,
+        _mm512_max_ps, _mm512_mul_ps, _mm512_reduce_add_ps, _mm512_reduce_max_ps, _mm512_roundscale_ps,
+        _mm512_scalef_ps, _mm512_set1_ps, _mm512_shuffle_f32x4, _mm512_shuffle_ps, _mm512_sqrt_ps, _mm512_storeu_ps,
+        _mm512_sub_ps, _mm512_unpackhi_ps, _mm512_unpacklo_ps,
     };
 
     use super::Vector;
@@ -185,14 +192,16 @@ pub(crate) mod x86 {
         sub: _mm256_sub_ps, mul: _mm256_mul_ps, div: _mm256_div_ps, mul_add: _mm256_fmadd_ps, max: _mm256_max_ps,
         sqrt: _mm256_sqrt_ps, round: |x| _mm256_round_ps::<NEAREST>(x), scale: scale_256,
         any_gt: |a, b| _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(a, b)) != 0, sum: sum_256,
-        sum4: sum4_256, largest: max_256);
+        sum4: sum4_256, largest: max_256,
+        prefetch: |at: *const f32| _mm_prefetch::<_MM_HINT_T0>(at.cast()));
 
     vector!(F32x16, __m512, 16,
         splat: _mm512_set1_ps, load: _mm512_loadu_ps, store: _mm512_storeu_ps, add: _mm512_add_ps,
         sub: _mm512_sub_ps, mul: _mm512_mul_ps, div: _mm512_div_ps, mul_add: _mm512_fmadd_ps, max: _mm512_max_ps,
         sqrt: _mm512_sqrt_ps, round: |x| _mm512_roundscale_ps::<{ _MM_FROUND_TO_NEAREST_INT }>(x),
         scale: _mm512_scalef_ps, any_gt: |a, b| _mm512_cmp_ps_mask::<_CMP_GT_OQ>(a, b) != 0,
-        sum: _mm512_reduce_add_ps, sum4: sum4_512, largest: _mm512_reduce_max_ps);
+        sum: _mm512_reduce_add_ps, sum4: sum4_512, largest: _mm512_reduce_max_ps,
+        prefetch: |at: *const f32| _mm_prefetch::<_MM_HINT_T0>(at.cast()));
 
     /// Adds `n` to the exponent bits of `x`.
     #[inline]
@@ -267,7 +276,7 @@ pub(crate) mod arm {
         splat: vdupq_n_f32, load: vld1q_f32, store: vst1q_f32, add: vaddq_f32, sub: vsubq_f32, mul: vmulq_f32,
         div: vdivq_f32, mul_add: |a, b, c| vfmaq_f32(c, a, b), max: vmaxq_f32, sqrt: vsqrtq_f32, round: vrndnq_f32,
         scale: scale_128, any_gt: |a, b| vmaxvq_u32(vcgtq_f32(a, b)) != 0, sum: vaddvq_f32, sum4: sum4_128,
-        largest: vmaxvq_f32);
+        largest: vmaxvq_f32, prefetch: |_| ());
 
     #[inline]
     #[target_feature(enable = "neon")]

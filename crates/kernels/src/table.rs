@@ -25,7 +25,7 @@ pub struct Kernels<E> {
     /// The gradient of a maxout spread over its branches: dropout, output gradient, choices, spread gradient.
     pub conv_spread: fn(&Conv, Option<Dropout>, &[E], &[u8], &mut [E]),
     /// Gradient of the input: spread gradient, its frames, the first input frame wanted, the gradients from there on.
-    pub conv_input_gradient: fn(&ConvWeights<E>, &[E], usize, usize, &mut [E]),
+    pub conv_input_gradient: fn(&ConvWeights<E>, &mut [E], usize, usize, &mut [E]),
     /// Adds the gradient of the weights: input frames, spread gradient, its frames, gradient.
     pub conv_weight_gradient: fn(&Conv, &[E], &[E], usize, &mut [E]),
     /// Dense layer: weights, input rows, output rows.

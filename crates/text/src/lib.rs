@@ -1,1 +1,4 @@
 //! Log-probabilities in, labels, words and scores out.
+
+pub mod labels;
+pub mod score;

@@ -1,1 +1,9 @@
 //! Corpora in, a model directory out.
+
+pub mod augment;
+pub mod builtin;
+pub mod corpus;
+
+mod noise;
+mod playback;
+mod seed;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::spread::Spread;
 use super::tile::{Segment, tile};
-use super::weights::{ConvWeights, MAX_TIME_TAPS, Phase, n_panels, phases, scatters};
+use super::weights::{ConvWeights, MAX_TIME_TAPS, n_panels};
 use super::{Span, check_forward, choice};
 use crate::simd::Vector;
 use crate::{BLOCK, Conv, Dropout};
@@ -306,82 +306,12 @@ fn put<T: Copy, const L: usize>(values: &[T; L], slots: &mut [T]) {
     }
 }
 
-/// As [`plain::input_gradient`](super::plain::input_gradient).
+/// As [`plain::input_gradient`](super::plain::input_gradient), where the channels are few.
 ///
 /// # Safety
 /// The processor has the instructions of `V`.
 #[inline(always)]
-pub(crate) unsafe fn input_gradient<V: Vector, const N: usize>(
-    weights: &ConvWeights<f32>,
-    spread: &[f32],
-    n_frames: usize,
-    first_frame: usize,
-    grad_x: &mut [f32],
-) {
-    let conv = &weights.conv;
-    let shape = Spread::new(conv);
-    assert_eq!(spread.len(), conv.n_spread(n_frames), "conv: values in the spread gradient");
-    let n_read = conv.n_frames_read(n_frames).saturating_sub(first_frame).min(grad_x.len() / conv.width_in());
-    if scatters(conv) {
-        // SAFETY: the caller's promise.
-        return unsafe { scatter::<V, N>(weights, spread, n_frames, first_frame, grad_x) };
-    }
-    let has_gaps = phases(conv).any(|phase| phase.n_rows(conv) == 0);
-    grad_x[if has_gaps { 0 } else { n_read * conv.width_in() }..].fill(0.0);
-    for phase in phases(conv).filter(|phase| phase.n_rows(conv) > 0) {
-        let grid = gradient_grid(conv, &shape, &phase, first_frame, n_read);
-        let mut segments = [Segment { input: 0, tap: 0, len: 0 }; MAX_TIME_TAPS];
-        let run = phase.n[1] * shape.col;
-        for (i, segment) in segments[..phase.n[0]].iter_mut().enumerate() {
-            *segment = Segment { input: (phase.n[0] - 1 - i) * shape.row, tap: i * run, len: run };
-        }
-        let n_lanes = n_panels(conv.n_channels) * BLOCK;
-        let panels = Panels {
-            values: &weights.backward[phase.start..],
-            n_taps: phase.n_rows(conv),
-            n_lanes,
-            n_wanted: conv.n_channels,
-            n_branches: 1,
-        };
-        // SAFETY: the caller's promise.
-        unsafe {
-            sweep::<V, N>(&grid, spread, &segments[..phase.n[0]], &panels, |at, lane, width, sums| {
-                let width = width.min(conv.n_channels - lane);
-                let slots = grad_x[at + lane..][..width].chunks_mut(BLOCK);
-                slots.zip(sums.as_chunks::<BLOCK>().0).for_each(|(slots, sums)| put(sums, slots));
-            });
-        }
-    }
-}
-
-/// The inputs of `phase` among `n_read` frames from `first_frame` on.
-fn gradient_grid(conv: &Conv, shape: &Spread, phase: &Phase, first_frame: usize, n_read: usize) -> Grid {
-    // The first and the number of `q` with `first <= stride * q + phase < end`.
-    let among = |first: usize, end: usize, stride: usize, phase: usize| {
-        let from = first.saturating_sub(phase).div_ceil(stride);
-        (from, end.saturating_sub(phase).div_ceil(stride).saturating_sub(from))
-    };
-    let (q, n_rows) = among(first_frame, first_frame + n_read, conv.stride[0], phase.time);
-    let first_freq = conv.pad_freq[0];
-    let (g, n_cols) = among(first_freq, first_freq + conv.n_freq, conv.stride[1], phase.freq);
-    let (row, col) = (shape.frames + q - (phase.n[0] - 1), shape.before + g - (phase.n[1] - 1));
-    let input = Steps { first: row * shape.row + col * shape.col, row: shape.row, col: shape.col };
-    let frame = (conv.stride[0] * q + phase.time).saturating_sub(first_frame);
-    let freq = (conv.stride[1] * g + phase.freq).saturating_sub(first_freq);
-    let output = Steps {
-        first: frame * conv.width_in() + freq * conv.n_channels,
-        row: conv.stride[0] * conv.width_in(),
-        col: conv.stride[1] * conv.n_channels,
-    };
-    Grid { n_rows, n_cols, input, output }
-}
-
-/// Adds to every input the gradient of each output that read it.
-///
-/// # Safety
-/// The processor has the instructions of `V`.
-#[inline(always)]
-unsafe fn scatter<V: Vector, const N: usize>(
+pub(crate) unsafe fn scatter<V: Vector, const N: usize>(
     weights: &ConvWeights<f32>,
     spread: &[f32],
     n_frames: usize,

@@ -54,7 +54,7 @@ fn for_each_tap(conv: &Conv, at: (usize, usize), mut visit: impl FnMut(usize, us
 /// Writes the gradient of the input frames from `first_frame` on, as many as `grad_x` holds.
 pub(crate) fn input_gradient<E: Element>(
     weights: &ConvWeights<E>,
-    spread: &[E],
+    spread: &mut [E],
     n_frames: usize,
     first_frame: usize,
     grad_x: &mut [E],

@@ -2,6 +2,8 @@
 
 use crate::{BLOCK, Buffer, Conv, Element};
 
+/// Lanes of a group: a group of the 128 rows of the front end's second convolution fits the nearest cache.
+pub(crate) const GROUP: usize = 48;
 /// Most taps in time.
 pub(crate) const MAX_TIME_TAPS: usize = 16;
 
@@ -27,27 +29,6 @@ pub struct ConvWeights<E> {
     pub(crate) backward: Buffer<E>,
 }
 
-/// The inputs whose distance from the grid of outputs is the same: they see the same taps of the kernel.
-///
-/// Input frame `stride * q + time` and frequency `stride * g + freq` get gradient from the outputs `q - i`, `g - j`
-/// through the taps `time + stride * i`, `freq + stride * j`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Phase {
-    pub(crate) time: usize,
-    pub(crate) freq: usize,
-    /// Taps in time and frequency.
-    pub(crate) n: [usize; 2],
-    /// Where its panels start in [`ConvWeights::backward`].
-    pub(crate) start: usize,
-}
-
-impl Phase {
-    /// Rows of its panels.
-    pub(crate) fn n_rows(&self, conv: &Conv) -> usize {
-        self.n[0] * self.n[1] * 2 * conv.n_lanes()
-    }
-}
-
 /// Panels that hold `n` lanes.
 pub(crate) fn n_panels(n: usize) -> usize {
     n.div_ceil(BLOCK)
@@ -64,11 +45,10 @@ impl<E: Element> ConvWeights<E> {
         let lanes = 2 * conv.n_lanes();
         assert!(conv.pad_freq.iter().all(|&pad| pad < conv.kernel[1]), "conv: an output that reads only padding");
         assert!(conv.kernel[0] <= MAX_TIME_TAPS, "conv: {} taps in time", conv.kernel[0]);
-        let last = phases(&conv).last();
-        let n_gathered = last.map_or(0, |p| p.start + p.n_rows(&conv) * n_panels(conv.n_channels) * BLOCK);
-        let n_backward = if scatters(&conv) { lanes * n_panels(conv.n_taps()) * BLOCK } else { n_gathered };
+        let n_rows =
+            if scatters(&conv) { n_panels(conv.n_taps()) * BLOCK } else { conv.kernel[0] * n_groups(&conv) * GROUP };
         let forward = Buffer::zeros(lanes * conv.n_taps());
-        Self { conv, forward, bias: Buffer::zeros(lanes), backward: Buffer::zeros(n_backward) }
+        Self { conv, forward, bias: Buffer::zeros(lanes), backward: Buffer::zeros(lanes * n_rows) }
     }
 
     /// Packs what the forward pass reads.
@@ -95,24 +75,22 @@ impl<E: Element> ConvWeights<E> {
         if scatters(&conv) {
             for (index, branch) in branches.iter().enumerate() {
                 let first_row = index * conv.n_lanes();
-                pack_transposed(branch.kernel, conv.n_filters, first_row, 2 * conv.n_lanes(), &mut self.backward);
+                pack_transposed::<E, BLOCK>(
+                    branch.kernel,
+                    conv.n_filters,
+                    first_row,
+                    2 * conv.n_lanes(),
+                    &mut self.backward,
+                );
             }
             return;
         }
-        for phase in phases(&conv) {
-            let n_rows = phase.n_rows(&conv);
-            let panels = &mut self.backward[phase.start..][..n_rows * n_panels(conv.n_channels) * BLOCK];
-            for i in 0..phase.n[0] {
-                for j in 0..phase.n[1] {
-                    let tap = (phase.time + i * conv.stride[0]) * conv.kernel[1] + phase.freq + j * conv.stride[1];
-                    // Frequencies run upwards in memory, taps downwards.
-                    let row = (i * phase.n[1] + phase.n[1] - 1 - j) * 2 * conv.n_lanes();
-                    for (index, branch) in branches.iter().enumerate() {
-                        let n = conv.n_channels * conv.n_filters;
-                        let kernel = &branch.kernel[tap * n..(tap + 1) * n];
-                        pack_transposed(kernel, conv.n_filters, row + index * conv.n_lanes(), n_rows, panels);
-                    }
-                }
+        let n_run = conv.kernel[1] * conv.n_channels * conv.n_filters;
+        for (index, branch) in branches.iter().enumerate() {
+            let first_row = index * conv.n_lanes();
+            let n_panel = n_groups(&conv) * GROUP * 2 * conv.n_lanes();
+            for (kernel, panels) in branch.kernel.chunks_exact(n_run).zip(self.backward.chunks_exact_mut(n_panel)) {
+                pack_transposed::<E, GROUP>(kernel, conv.n_filters, first_row, 2 * conv.n_lanes(), panels);
             }
         }
     }
@@ -129,12 +107,18 @@ pub(crate) fn pack_panels<E: Element>(matrix: &[E], n_lanes: usize, panels: &mut
     }
 }
 
-/// Packs `[lane][filter]` so that filters are rows (from `first_row` on, of `n_rows`) of the panels.
-fn pack_transposed<E: Element>(kernel: &[E], n_filters: usize, first_row: usize, n_rows: usize, panels: &mut [E]) {
+/// Packs `[lane][filter]` into panels of `L` lanes whose rows are filters, from `first_row` on, of `n_rows`.
+fn pack_transposed<E: Element, const L: usize>(
+    kernel: &[E],
+    n_filters: usize,
+    first_row: usize,
+    n_rows: usize,
+    panels: &mut [E],
+) {
     for (lane, filters) in kernel.chunks_exact(n_filters).enumerate() {
-        let start = (lane / BLOCK * n_rows + first_row) * BLOCK + lane % BLOCK;
+        let start = (lane / L * n_rows + first_row) * L + lane % L;
         for (filter, &weight) in filters.iter().enumerate() {
-            panels[start + filter * BLOCK] = weight;
+            panels[start + filter * L] = weight;
         }
     }
 }
@@ -145,16 +129,7 @@ pub(crate) fn scatters(conv: &Conv) -> bool {
     conv.n_channels < BLOCK
 }
 
-/// The phases of `conv`, in the order in which they are packed.
-pub(crate) fn phases(conv: &Conv) -> impl Iterator<Item = Phase> + use<> {
-    let conv = *conv;
-    let mut start = 0;
-    (0..conv.stride[0] * conv.stride[1]).map(move |index| {
-        let (time, freq) = (index / conv.stride[1], index % conv.stride[1]);
-        let n = [(conv.kernel[0], conv.stride[0], time), (conv.kernel[1], conv.stride[1], freq)]
-            .map(|(taps, stride, first)| taps.saturating_sub(first).div_ceil(stride));
-        let phase = Phase { time, freq, n, start };
-        start += phase.n_rows(&conv) * n_panels(conv.n_channels) * BLOCK;
-        phase
-    })
+/// Groups that the taps of one frame fill, all frequencies and channels.
+pub(crate) fn n_groups(conv: &Conv) -> usize {
+    (conv.kernel[1] * conv.n_channels).div_ceil(GROUP)
 }

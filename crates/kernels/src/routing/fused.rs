@@ -25,27 +25,16 @@ const TILE: usize = 4;
 const MAX_INPUTS: usize = 4;
 const VOTES_FLOATS: usize = 5120;
 
-/// Runs `$body` with `$layer`'s depths known to the compiler where they are the paper's: loops over a depth are short,
-/// and unrolled they run a seventh faster.
+/// Runs `$body` with `$layer`'s depths known to the compiler where both are 8, the most used: loops over a depth are
+/// short, and unrolled they run a seventh faster. (At depth 16 or 20 the gain does not pay for the compile time.)
 macro_rules! specialised {
     ($layer:ident, $body:expr) => {
-        match ($layer.depth_in, $layer.depth_out) {
-            (8, 8) => {
-                let $layer = &Layer { depth_in: 8, depth_out: 8, ..$layer };
-                $body
-            }
-            (16, 16) => {
-                let $layer = &Layer { depth_in: 16, depth_out: 16, ..$layer };
-                $body
-            }
-            (20, 20) => {
-                let $layer = &Layer { depth_in: 20, depth_out: 20, ..$layer };
-                $body
-            }
-            _ => {
-                let $layer = &$layer;
-                $body
-            }
+        if $layer.depth_in == 8 && $layer.depth_out == 8 {
+            let $layer = &Layer { depth_in: 8, depth_out: 8, ..$layer };
+            $body
+        } else {
+            let $layer = &$layer;
+            $body
         }
     };
 }

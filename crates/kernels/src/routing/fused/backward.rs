@@ -38,7 +38,6 @@ unsafe impl Sync for Row {}
 /// What the first phase leaves for the second, term by term: see the fields of `Workspace`.
 #[derive(Clone, Copy)]
 pub(super) struct Trace {
-    pub(super) n_slices: usize,
     pub(super) n_terms: usize,
     pub(super) couplings: *mut f32,
     pub(super) d_logits: *mut f32,
@@ -55,7 +54,7 @@ impl Trace {
     /// Where the lanes of capsule `i` at `slice` lie in `couplings` and `d_logits`.
     #[inline(always)]
     pub(super) fn lanes_at(&self, layer: &Layer, i: usize, slice: usize, term: usize) -> usize {
-        ((i * self.n_slices + slice) * self.n_terms + term) * layer.n_lanes
+        ((slice * self.n_terms + term) * layer.n_in + i) * 2 * layer.n_lanes
     }
 
     /// Where the poses of `slice` lie in `d_sums` and `agreed`.
@@ -119,20 +118,18 @@ fn prepare_trace(
     utterances: &[UtteranceBack<'_, f32>],
     workspace: &mut Workspace<f32>,
 ) -> Trace {
-    let n_slices = utterances.iter().map(|utterance| utterance.n_slices).sum();
+    let n_slices: usize = utterances.iter().map(|utterance| utterance.n_slices).sum();
     let n_terms = if paths.through_iterations { routing.n_iterations } else { 1 };
-    let Workspace { couplings, d_logits, d_sums, agreed, .. } = workspace;
-    for buffer in [&mut *couplings, &mut *d_logits] {
-        buffer.resize(routing.n_in * n_slices * n_terms * routing.n_lanes());
-    }
+    let Workspace { couplings, d_sums, agreed, .. } = workspace;
+    couplings.resize(n_slices * n_terms * routing.n_in * 2 * routing.n_lanes());
     for buffer in [&mut *d_sums, &mut *agreed] {
         buffer.resize(n_slices * n_terms * routing.packed_len());
     }
+    let couplings = couplings.as_mut_ptr();
     Trace {
-        n_slices,
         n_terms,
-        couplings: couplings.as_mut_ptr(),
-        d_logits: d_logits.as_mut_ptr(),
+        couplings,
+        d_logits: couplings.wrapping_add(routing.n_lanes()),
         d_sums: d_sums.as_mut_ptr(),
         agreed: agreed.as_mut_ptr(),
     }

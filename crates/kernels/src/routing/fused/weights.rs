@@ -112,6 +112,11 @@ impl Some {
         // SAFETY: the caller's promise.
         unsafe {
             for s in 0..self.n {
+                // The next capsule's couplings lie behind this one's, each slice's far from the last one's.
+                let lanes = task.trace.lanes_at(layer, self.i, row.first_slice + self.t + s, 0);
+                for line in (2 * layer.n_lanes..4 * layer.n_lanes).step_by(BLOCK) {
+                    V::prefetch(task.trace.couplings.wrapping_add(lanes + line));
+                }
                 self.rebuild::<V>(layer, &task.trace, row.first_slice + self.t + s, self.d_votes.add(s * layer.len));
             }
             let d_weights = task.d_weights.add(self.i * layer.len * layer.depth_in);

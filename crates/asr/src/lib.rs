@@ -1,1 +1,0 @@
-//! The recogniser: one engine for files, streams and evaluation.

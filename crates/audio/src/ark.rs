@@ -1,0 +1,149 @@
+//! Kaldi archives: `ark` and `scp` files in, keyed matrices out, and back.
+//!
+//! An archive is a row of entries, each a key and a matrix in one of Kaldi's forms: binary of either precision
+//! (`FM`, `DM`), compressed (`CM`, `CM2`, `CM3`) or text. All are read; binary and text are written.
+//! An `scp` file says for each key in which archive, and where in it, its matrix lies.
+
+mod compressed;
+mod read;
+mod scp;
+mod write;
+
+use std::io;
+
+pub use read::Reader;
+pub use scp::{RowRange, ScpEntry, load_scp};
+pub use write::{Form, Writer};
+
+/// Rows of numbers.
+///
+/// # Shapes
+/// - values `[row, column]`, row by row
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Matrix<E = f32> {
+    /// Numbers a row.
+    pub n_cols: usize,
+    /// All rows, one after the other.
+    pub values: Vec<E>,
+}
+
+impl<E> Matrix<E> {
+    /// How many rows there are.
+    pub fn n_rows(&self) -> usize {
+        self.values.len().checked_div(self.n_cols).unwrap_or(0)
+    }
+}
+
+/// What a matrix can be made of: `f32` or `f64`.
+pub trait Element: Copy + std::fmt::Debug + private::Sealed {
+    /// From the narrower of the two.
+    fn from_f32(value: f32) -> Self;
+    /// From the wider of the two.
+    fn from_f64(value: f64) -> Self;
+    #[doc(hidden)]
+    const TOKEN: &'static str;
+    #[doc(hidden)]
+    fn write(self, bytes: &mut Vec<u8>);
+}
+
+mod private {
+    pub trait Sealed {}
+    impl Sealed for f32 {}
+    impl Sealed for f64 {}
+}
+
+impl Element for f32 {
+    fn from_f32(value: f32) -> Self {
+        value
+    }
+    fn from_f64(value: f64) -> Self {
+        value as Self
+    }
+    const TOKEN: &'static str = "FM ";
+    fn write(self, bytes: &mut Vec<u8>) {
+        bytes.extend(self.to_le_bytes());
+    }
+}
+
+impl Element for f64 {
+    fn from_f32(value: f32) -> Self {
+        value.into()
+    }
+    fn from_f64(value: f64) -> Self {
+        value
+    }
+    const TOKEN: &'static str = "DM ";
+    fn write(self, bytes: &mut Vec<u8>) {
+        bytes.extend(self.to_le_bytes());
+    }
+}
+
+/// Why an archive or an entry of it could not be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadArkError {
+    /// The file cannot be opened or read.
+    #[error("could not read `{name}`: {cause}")]
+    Io {
+        /// The archive.
+        name: String,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// The archive ends inside an entry.
+    #[error("`{name}` breaks off at byte {at}, inside an entry")]
+    BreaksOff {
+        /// The archive.
+        name: String,
+        /// Where it ends.
+        at: u64,
+    },
+    /// What should be there is not.
+    #[error("`{name}`: found `{found}` at byte {at}, expected {expected}")]
+    Found {
+        /// The archive.
+        name: String,
+        /// Where.
+        at: u64,
+        /// What is there, made printable.
+        found: String,
+        /// What could be there.
+        expected: &'static str,
+    },
+    /// The rows of a text matrix are not equally long.
+    #[error("`{name}`: the row that ends at byte {at} has {found} numbers, those before it have {expected}")]
+    Ragged {
+        /// The archive.
+        name: String,
+        /// Where the row ends.
+        at: u64,
+        /// Numbers in the row.
+        found: usize,
+        /// Numbers in the first row.
+        expected: usize,
+    },
+    /// A line of an scp file is not `key path`.
+    #[error("{name}:{line}: found `{found}`, expected {expected}")]
+    ScpLine {
+        /// The scp file.
+        name: String,
+        /// The line, from 1.
+        line: usize,
+        /// What is there.
+        found: String,
+        /// What could be there.
+        expected: &'static str,
+    },
+    /// Rows were asked for that the matrix does not have.
+    #[error("`{name}`: rows {first} to {last} were asked for, there are {n_rows}")]
+    Rows {
+        /// The archive.
+        name: String,
+        /// First row asked for, from 0.
+        first: usize,
+        /// Last row asked for.
+        last: usize,
+        /// Rows there are.
+        n_rows: usize,
+    },
+}

@@ -1,0 +1,346 @@
+//! Features of many utterances: a list in, one file of normalised features out.
+//!
+//! Utterances are decoded and computed on all cores, a batch of bounded length at a time, and written in the order of
+//! the list, so that the file has the same bytes whatever the number of cores. Statistics over speakers or over
+//! everything need a first pass; computing features twice is cheaper than keeping them.
+//! What is wrong with one utterance is reported, and the others go on.
+
+use std::collections::{BTreeMap, HashSet};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+
+use crate::ark::{self, Matrix};
+use crate::error::ReadAudioError;
+use crate::features::cmvn::{Cmvn, CmvnMode, CmvnStats, OnlineCmvn};
+use crate::features::{Extractor, FeaturesConfig, FeaturesConfigError};
+use crate::recording::{Recording, Selection};
+use crate::resample::{ResampleError, Resampler};
+
+mod tensors;
+
+/// Utterances computed at once, at most.
+const BATCH_UTTERANCES: usize = 64;
+/// Audio computed at once, at most, unless one utterance alone is longer.
+const BATCH_S: f64 = 1800.0;
+
+/// One utterance of the list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Utterance {
+    /// Its key in the file.
+    pub id: String,
+    /// Whose statistics it shares.
+    pub speaker: String,
+    /// The recording.
+    pub path: PathBuf,
+    /// Which part of it.
+    pub selection: Selection,
+}
+
+/// What to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// A Kaldi archive, and a script file with the same name but the extension `scp`.
+    Ark(ark::Form),
+    /// One tensor an utterance, `[time, dimension]`.
+    Safetensors,
+}
+
+/// What was written, and what could not be.
+#[derive(Debug, Default)]
+pub struct Summary {
+    /// Utterances in the file.
+    pub n_utterances: usize,
+    /// Speakers among them.
+    pub n_speakers: usize,
+    /// Frames in the file.
+    pub n_frames: u64,
+    /// Length of the audio in seconds.
+    pub audio_s: f64,
+    /// Why utterances are not in the file: first those whose keys are unfit, then in the order of the list.
+    pub problems: Vec<UtteranceError>,
+}
+
+/// Why an utterance is not in the file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum UtteranceError {
+    /// The recording cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadAudioError),
+    /// Its rate cannot be brought to that of the features.
+    #[error("`{path}`: {cause}", path = path.display())]
+    Resample {
+        /// The recording.
+        path: PathBuf,
+        /// Which rate.
+        cause: ResampleError,
+    },
+    /// It does not fill a frame.
+    #[error("`{path}`: utterance `{id}` is {duration_ms:.1} ms long, a frame is {frame_ms} ms", path = path.display())]
+    TooShort {
+        /// The recording.
+        path: PathBuf,
+        /// The utterance.
+        id: String,
+        /// Its length.
+        duration_ms: f64,
+        /// The least length.
+        frame_ms: f64,
+    },
+    /// Another utterance of the list has the same key.
+    #[error("`{path}`: there is already an utterance `{id}`", path = path.display())]
+    Duplicate {
+        /// The recording.
+        path: PathBuf,
+        /// The key.
+        id: String,
+    },
+    /// An archive cannot have such a key.
+    #[error("`{path}`: `{id}` cannot be the key of an utterance: it is empty or has white space", path = path.display())]
+    Key {
+        /// The recording.
+        path: PathBuf,
+        /// The key.
+        id: String,
+    },
+}
+
+/// Why there is no file at all.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WriteFeaturesError {
+    /// The settings cannot be.
+    #[error(transparent)]
+    Config(#[from] FeaturesConfigError),
+    /// The file cannot be written.
+    #[error("could not write `{path}`: {cause}", path = path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+    },
+}
+
+/// How often [`write_features`] goes through the list.
+pub fn n_passes(config: &FeaturesConfig) -> usize {
+    if matches!(config.cmvn.mode, CmvnMode::Speaker | CmvnMode::Global) { 2 } else { 1 }
+}
+
+/// Computes the features of `utterances` and writes them to `path`; calls `on_done` after each utterance and pass.
+pub fn write_features(
+    utterances: &[Utterance],
+    config: &FeaturesConfig,
+    format: Format,
+    path: &Path,
+    on_done: &(dyn Fn() + Sync),
+) -> Result<Summary, WriteFeaturesError> {
+    let extractor = Extractor::new(config)?;
+    let job = Job { config, extractor, on_done };
+    let mut summary = Summary::default();
+    let mut entries = checked(utterances, format, &mut summary.problems);
+    let groups = if n_passes(config) == 2 { job.gather(&mut entries) } else { BTreeMap::new() };
+
+    let write_error = |cause| WriteFeaturesError::Write { path: path.to_owned(), cause };
+    let mut sink = Sink::create(path, format).map_err(write_error)?;
+    let mut speakers = HashSet::new();
+    for batch in batches(&mut entries) {
+        for (entry, computed) in job.compute(batch, &|entry, frames| job.normalise(entry, frames, &groups)) {
+            let Some((frames, audio_s)) = computed else { continue };
+            let matrix = Matrix { n_cols: config.n_dims(), values: frames };
+            summary.n_utterances += 1;
+            summary.n_frames += matrix.n_rows() as u64;
+            summary.audio_s += audio_s;
+            speakers.insert(&entry.speaker);
+            sink.write(&entry.id, &matrix).map_err(write_error)?;
+        }
+    }
+    sink.finish().map_err(write_error)?;
+    summary.n_speakers = speakers.len();
+    summary.problems.extend(entries.into_iter().filter_map(|entry| entry.problem));
+    Ok(summary)
+}
+
+/// An utterance, and what was found wrong with it.
+struct Entry<'a> {
+    utterance: &'a Utterance,
+    /// In seconds, as far as it is known before decoding.
+    expected_s: f64,
+    problem: Option<UtteranceError>,
+}
+
+/// The utterances whose keys are fit for the file.
+fn checked<'a>(utterances: &'a [Utterance], format: Format, problems: &mut Vec<UtteranceError>) -> Vec<Entry<'a>> {
+    let mut ids = HashSet::new();
+    let mut entries = Vec::new();
+    for utterance in utterances {
+        let Utterance { id, path, selection, .. } = utterance;
+        let (id, path) = (id.clone(), path.clone());
+        if matches!(format, Format::Ark(_)) && (id.is_empty() || id.contains(char::is_whitespace)) {
+            problems.push(UtteranceError::Key { path, id });
+        } else if ids.insert(&utterance.id) {
+            // A minute is a guess for a whole recording; it only shapes the batches.
+            let expected_s = selection.end_s.map_or(60.0, |end_s| end_s - selection.start_s);
+            entries.push(Entry { utterance, expected_s, problem: None });
+        } else {
+            problems.push(UtteranceError::Duplicate { path, id });
+        }
+    }
+    entries
+}
+
+/// Cuts the list into parts that may be in memory at once.
+fn batches<'e, 'a>(mut entries: &'e mut [Entry<'a>]) -> impl Iterator<Item = &'e mut [Entry<'a>]> {
+    std::iter::from_fn(move || {
+        let mut total_s = 0.0;
+        let fits = |entry: &&Entry<'_>| {
+            total_s += entry.expected_s;
+            total_s <= BATCH_S
+        };
+        let n_fitting = entries.iter().take(BATCH_UTTERANCES).take_while(fits).count().max(1);
+        let (batch, rest) = std::mem::take(&mut entries).split_at_mut_checked(n_fitting)?;
+        entries = rest;
+        Some(batch)
+    })
+}
+
+struct Job<'a> {
+    config: &'a FeaturesConfig,
+    /// With its tables made; each worker has a copy.
+    extractor: Extractor,
+    on_done: &'a (dyn Fn() + Sync),
+}
+
+impl Job<'_> {
+    /// The first pass: the statistics of each speaker, or of everything under one name.
+    fn gather(&self, entries: &mut [Entry<'_>]) -> BTreeMap<String, CmvnStats> {
+        let n_dims = self.config.n_dims();
+        let mut groups = BTreeMap::new();
+        for batch in batches(entries) {
+            let stats = self.compute(batch, &|_, frames| {
+                let mut stats = CmvnStats::new(n_dims);
+                stats.add(&frames);
+                stats
+            });
+            for (utterance, computed) in stats {
+                if let Some((stats, _)) = computed {
+                    let group = self.group(utterance).to_owned();
+                    groups.entry(group).or_insert_with(|| CmvnStats::new(n_dims)).merge(&stats);
+                }
+            }
+        }
+        groups
+    }
+
+    fn group<'u>(&self, utterance: &'u Utterance) -> &'u str {
+        if self.config.cmvn.mode == CmvnMode::Global { "global" } else { &utterance.speaker }
+    }
+
+    fn normalise(&self, utterance: &Utterance, mut frames: Vec<f32>, groups: &BTreeMap<String, CmvnStats>) -> Vec<f32> {
+        let cmvn = &self.config.cmvn;
+        let n_dims = self.config.n_dims();
+        match cmvn.mode {
+            CmvnMode::Off => {}
+            CmvnMode::Online => OnlineCmvn::new(cmvn, n_dims, None, None).apply(&mut frames),
+            CmvnMode::Utterance => {
+                let mut stats = CmvnStats::new(n_dims);
+                stats.add(&frames);
+                Cmvn::new(&stats, cmvn.norm_vars).apply(&mut frames);
+            }
+            CmvnMode::Speaker | CmvnMode::Global => {
+                if let Some(stats) = groups.get(self.group(utterance)) {
+                    Cmvn::new(stats, cmvn.norm_vars).apply(&mut frames);
+                }
+            }
+        }
+        frames
+    }
+
+    /// What `f` makes of the features of each utterance, and the seconds it is long, in the order of the batch.
+    ///
+    /// Those with a problem give none, now and from now on.
+    fn compute<'e, 'a, T: Send>(
+        &self,
+        batch: &'e mut [Entry<'a>],
+        f: &(dyn Fn(&Utterance, Vec<f32>) -> T + Sync),
+    ) -> Vec<(&'a Utterance, Option<(T, f64)>)> {
+        let make = || self.extractor.clone();
+        let results = batch.par_iter_mut().map_init(make, |extractor, entry| {
+            let computed = match &entry.problem {
+                Some(_) => None,
+                None => match frames(entry.utterance, self.config, extractor) {
+                    Ok((frames, audio_s)) => Some((f(entry.utterance, frames), audio_s)),
+                    Err(problem) => {
+                        entry.problem = Some(problem);
+                        None
+                    }
+                },
+            };
+            (self.on_done)();
+            (entry.utterance, computed)
+        });
+        results.collect()
+    }
+}
+
+/// The features of one utterance before normalisation, and the seconds it is long.
+fn frames(
+    utterance: &Utterance,
+    config: &FeaturesConfig,
+    extractor: &mut Extractor,
+) -> Result<(Vec<f32>, f64), UtteranceError> {
+    extractor.reset();
+    let recording = Recording::open(&utterance.path)?;
+    let from_hz = recording.info().rate_hz;
+    let resampler = Resampler::new(from_hz, config.rate_hz);
+    let mut resampler = resampler.map_err(|cause| UtteranceError::Resample { path: utterance.path.clone(), cause })?;
+    let mut blocks = recording.blocks(utterance.selection)?;
+    let (mut samples, mut frames, mut n_samples) = (Vec::new(), Vec::new(), 0);
+    while let Some(block) = blocks.next_block()? {
+        n_samples += block.len();
+        samples.clear();
+        resampler.accept(block, &mut samples);
+        extractor.accept(&samples, &mut frames);
+    }
+    samples.clear();
+    resampler.finish(&mut samples);
+    extractor.accept(&samples, &mut frames);
+    extractor.finish(&mut frames);
+    let duration_s = n_samples as f64 / f64::from(from_hz);
+    if frames.is_empty() {
+        let (path, id) = (utterance.path.clone(), utterance.id.clone());
+        return Err(UtteranceError::TooShort { path, id, duration_ms: 1000.0 * duration_s, frame_ms: config.frame_ms });
+    }
+    Ok((frames, duration_s))
+}
+
+/// The file being written.
+enum Sink {
+    Ark(ark::Writer),
+    Safetensors(tensors::Writer),
+}
+
+impl Sink {
+    fn create(path: &Path, format: Format) -> io::Result<Self> {
+        match format {
+            Format::Ark(form) => Ok(Self::Ark(ark::Writer::create(path, Some(&path.with_extension("scp")), form)?)),
+            Format::Safetensors => Ok(Self::Safetensors(tensors::Writer::create(path)?)),
+        }
+    }
+
+    fn write(&mut self, id: &str, matrix: &Matrix) -> io::Result<()> {
+        match self {
+            Self::Ark(writer) => writer.write(id, matrix),
+            Self::Safetensors(writer) => writer.write(id, matrix),
+        }
+    }
+
+    fn finish(self) -> io::Result<()> {
+        match self {
+            Self::Ark(writer) => writer.finish(),
+            Self::Safetensors(writer) => writer.finish(),
+        }
+    }
+}

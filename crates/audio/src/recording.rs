@@ -1,0 +1,451 @@
+//! A recording of any kind: a path or bytes in, what the header says and mono samples out, whole, in part or in blocks.
+
+use std::fmt;
+use std::io::{Seek as _, SeekFrom};
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::error::{HeaderProblem, ReadAudioError};
+use crate::input::{Data, Input};
+use crate::{compressed, sphere, wav};
+
+/// The most samples [`Recording::read`] gathers; longer recordings are read in blocks or in parts.
+const MAX_READ_SAMPLES: usize = 1 << 29;
+
+/// How far beyond the end of the recording the part asked for may reach.
+///
+/// Corpora round the times of their utterances; what is missing is then simply not there.
+const MAX_OVERSHOOT_S: f64 = 0.5;
+
+/// How the file is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Container {
+    /// RIFF (or RF64) WAVE.
+    Wav,
+    /// NIST SPHERE.
+    Sphere,
+    /// Native FLAC.
+    Flac,
+    /// MPEG audio, layer 3.
+    Mp3,
+    /// Ogg with Vorbis or FLAC inside.
+    Ogg,
+    /// AIFF or AIFF-C.
+    Aiff,
+}
+
+impl fmt::Display for Container {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Wav => "WAV",
+            Self::Sphere => "SPHERE",
+            Self::Flac => "FLAC",
+            Self::Mp3 => "MP3",
+            Self::Ogg => "Ogg",
+            Self::Aiff => "AIFF",
+        })
+    }
+}
+
+/// How samples are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Encoding {
+    /// Linear integers of this many bits.
+    Pcm {
+        /// Bits a sample.
+        n_bits: u32,
+    },
+    /// IEEE floating point of this many bits, full scale 1.
+    Float {
+        /// Bits a sample.
+        n_bits: u32,
+    },
+    /// G.711 u-law.
+    Ulaw,
+    /// G.711 A-law.
+    Alaw,
+    /// Shorten inside SPHERE, giving 16-bit samples or u-law bytes.
+    Shorten,
+    /// A codec whose container says it all.
+    Codec,
+}
+
+/// What the header says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Info {
+    /// How the file is laid out.
+    pub container: Container,
+    /// How its samples are stored.
+    pub encoding: Encoding,
+    /// Samples a second and channel.
+    pub rate_hz: u32,
+    /// At least 1.
+    pub n_channels: usize,
+    /// Samples a channel, where the header says so.
+    pub n_samples: Option<u64>,
+}
+
+impl Info {
+    /// The length in seconds, where the header says so.
+    pub fn duration_s(&self) -> Option<f64> {
+        self.n_samples.map(|n| n as f64 / f64::from(self.rate_hz))
+    }
+}
+
+/// Mono samples on the scale of 16-bit integers (full scale is 32768).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Samples {
+    /// Samples a second.
+    pub rate_hz: u32,
+    /// The samples.
+    pub values: Vec<f32>,
+}
+
+impl Samples {
+    /// The length in seconds.
+    pub fn duration_s(&self) -> f64 {
+        self.values.len() as f64 / f64::from(self.rate_hz)
+    }
+
+    /// Each sample rounded to the nearest 16-bit integer, those beyond the scale at its end.
+    pub fn to_i16(&self) -> Vec<i16> {
+        self.values.iter().map(|&value| to_i16(value)).collect()
+    }
+}
+
+/// The nearest 16-bit integer; float-to-int casts saturate.
+pub(crate) fn to_i16(value: f32) -> i16 {
+    value.round() as i16
+}
+
+/// Which channel becomes the mono signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Channel {
+    /// This one, counted from 0.
+    Only(usize),
+    /// The mean of all.
+    #[default]
+    Mix,
+}
+
+/// Which part of a recording to read; the default is all of it, channels mixed.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub struct Selection {
+    /// The channel.
+    pub channel: Channel,
+    /// Where to start, in seconds.
+    pub start_s: f64,
+    /// Where to end, in seconds; the end of the recording when absent.
+    pub end_s: Option<f64>,
+}
+
+/// Decoded samples in the order of the file; each container has one.
+pub(crate) trait Source: Send {
+    /// Replaces `block` by the next interleaved samples; leaves it empty at the end of the data.
+    fn next_block(&mut self, block: &mut Vec<f32>) -> Result<(), ReadAudioError>;
+
+    /// Moves to `position` (samples a channel) or somewhere before it, and says where it is now.
+    fn seek(&mut self, position: u64) -> Result<u64, ReadAudioError>;
+}
+
+/// A recording that was opened, its header read; its samples are read on demand.
+#[derive(Clone, Debug)]
+pub struct Recording {
+    name: String,
+    data: Data,
+    info: Info,
+}
+
+/// What the header of the file at `path` says.
+pub fn probe(path: impl AsRef<Path>) -> Result<Info, ReadAudioError> {
+    Ok(Recording::open(path)?.info)
+}
+
+impl Recording {
+    /// Opens the file at `path` and reads its header.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, ReadAudioError> {
+        let path = path.as_ref();
+        Self::from_data(path.display().to_string(), Data::File(path.to_owned()))
+    }
+
+    /// A recording already in memory; `name` is what error messages call it.
+    pub fn from_bytes(name: impl Into<String>, bytes: impl Into<Arc<[u8]>>) -> Result<Self, ReadAudioError> {
+        Self::from_data(name.into(), Data::Bytes(bytes.into()))
+    }
+
+    fn from_data(name: String, data: Data) -> Result<Self, ReadAudioError> {
+        let (info, _) = open_source(&name, &data)?;
+        Ok(Self { name, data, info })
+    }
+
+    /// What its header says.
+    pub fn info(&self) -> &Info {
+        &self.info
+    }
+
+    /// What error messages call it: the path, or the name given to [`from_bytes`](Self::from_bytes).
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The samples of the part selected.
+    ///
+    /// Reading to the end verifies the count of samples and, where the format has one and all of it is read, the
+    /// checksum.
+    pub fn read(&self, selection: Selection) -> Result<Samples, ReadAudioError> {
+        let mut blocks = self.blocks(selection)?;
+        let mut values = Vec::new();
+        while let Some(block) = blocks.next_block()? {
+            if values.len() + block.len() > MAX_READ_SAMPLES {
+                return Err(ReadAudioError::TooLong { name: self.name.clone(), max_samples: MAX_READ_SAMPLES });
+            }
+            values.extend_from_slice(block);
+        }
+        Ok(Samples { rate_hz: self.info.rate_hz, values })
+    }
+
+    /// The same samples a block at a time, in bounded memory however long the recording is.
+    pub fn blocks(&self, selection: Selection) -> Result<Blocks, ReadAudioError> {
+        let name = self.name.clone();
+        let span = Span::of(&name, &self.info, &selection)?;
+        let (_, mut source) = open_source(&name, &self.data)?;
+        let position = if span.start > 0 { source.seek(span.start)? } else { 0 };
+        let state = State::Reading;
+        Ok(Blocks {
+            name,
+            info: self.info.clone(),
+            channel: selection.channel,
+            span,
+            source,
+            position,
+            state,
+            interleaved: Vec::new(),
+            mono: Vec::new(),
+        })
+    }
+}
+
+/// A selection in samples.
+struct Span {
+    start: u64,
+    end: Option<u64>,
+}
+
+impl Span {
+    fn of(name: &str, info: &Info, selection: &Selection) -> Result<Self, ReadAudioError> {
+        let &Selection { channel, start_s, end_s } = selection;
+        if let Channel::Only(channel) = channel
+            && channel >= info.n_channels
+        {
+            return Err(ReadAudioError::NoSuchChannel { name: name.to_owned(), channel, n_channels: info.n_channels });
+        }
+        let end_or_start_s = end_s.unwrap_or(start_s);
+        let is_span = start_s >= 0.0 && start_s.is_finite() && end_or_start_s.is_finite() && end_or_start_s >= start_s;
+        if !is_span {
+            return Err(ReadAudioError::Span { name: name.to_owned(), start_s, end_s: end_or_start_s });
+        }
+        if let Some(duration_s) = info.duration_s()
+            && (end_or_start_s > duration_s + MAX_OVERSHOOT_S || start_s > duration_s)
+        {
+            return Err(ReadAudioError::BeyondEnd { name: name.to_owned(), duration_s, end_s: end_or_start_s });
+        }
+        let to_samples = |seconds: f64| (seconds * f64::from(info.rate_hz)).round() as u64;
+        Ok(Self { start: to_samples(start_s), end: end_s.map(to_samples) })
+    }
+}
+
+/// The samples of a selection, a block at a time.
+pub struct Blocks {
+    name: String,
+    info: Info,
+    channel: Channel,
+    span: Span,
+    source: Box<dyn Source>,
+    position: u64,
+    state: State,
+    interleaved: Vec<f32>,
+    mono: Vec<f32>,
+}
+
+#[derive(PartialEq)]
+enum State {
+    Reading,
+    Ended,
+}
+
+impl Blocks {
+    /// Samples a second.
+    pub fn rate_hz(&self) -> u32 {
+        self.info.rate_hz
+    }
+
+    /// The next samples, or `None` at the end of the selection.
+    pub fn next_block(&mut self) -> Result<Option<&[f32]>, ReadAudioError> {
+        while self.state == State::Reading && self.span.end.is_none_or(|end| self.position < end) {
+            self.source.next_block(&mut self.interleaved)?;
+            let n_samples = self.interleaved.len() / self.info.n_channels;
+            if n_samples == 0 {
+                self.state = State::Ended;
+                self.check_end()?;
+                return Ok(None);
+            }
+            let from = self.span.start.saturating_sub(self.position).min(n_samples as u64) as usize;
+            let to = self.span.end.map_or(n_samples, |end| (end - self.position).min(n_samples as u64) as usize);
+            self.mix(from, to)?;
+            self.position += n_samples as u64;
+            if !self.mono.is_empty() {
+                return Ok(Some(&self.mono));
+            }
+        }
+        self.state = State::Ended;
+        Ok(None)
+    }
+
+    /// Makes the mono signal of samples `from..to` of the block.
+    fn mix(&mut self, from: usize, to: usize) -> Result<(), ReadAudioError> {
+        self.mono.clear();
+        let n_channels = self.info.n_channels;
+        let Some(wanted) = self.interleaved.get(from * n_channels..to * n_channels) else { return Ok(()) };
+        match self.channel {
+            Channel::Mix if n_channels == 1 => self.mono.extend_from_slice(wanted),
+            Channel::Mix => {
+                let scale = 1.0 / n_channels as f32;
+                self.mono.extend(wanted.chunks_exact(n_channels).map(|values| values.iter().sum::<f32>() * scale));
+            }
+            Channel::Only(channel) => self.mono.extend(wanted.iter().skip(channel).step_by(n_channels)),
+        }
+        match self.mono.iter().position(|value| !value.is_finite()) {
+            None => Ok(()),
+            Some(index) => {
+                let at_s = (self.position + (from + index) as u64) as f64 / f64::from(self.info.rate_hz);
+                Err(ReadAudioError::NotFinite { name: self.name.clone(), at_s })
+            }
+        }
+    }
+
+    /// The data has ended: is that where the header, and the selection, said it would?
+    fn check_end(&self) -> Result<(), ReadAudioError> {
+        let name = || self.name.clone();
+        let found = self.position;
+        if let Some(expected) = self.info.n_samples
+            && found < expected
+        {
+            return Err(ReadAudioError::Truncated { name: name(), found, expected });
+        }
+        if found == 0 {
+            return Err(ReadAudioError::NoSamples { name: name() });
+        }
+        let duration_s = found as f64 / f64::from(self.info.rate_hz);
+        let end = self.span.end.unwrap_or(self.span.start);
+        let end_s = end as f64 / f64::from(self.info.rate_hz);
+        if self.span.start > found || end_s > duration_s + MAX_OVERSHOOT_S {
+            return Err(ReadAudioError::BeyondEnd { name: name(), duration_s, end_s });
+        }
+        Ok(())
+    }
+}
+
+/// The most channels a recording can have; more is a broken header.
+const MAX_CHANNELS: u64 = 64;
+/// Outside of these a sample rate is a broken header: nothing below carries speech, no device goes above.
+const MIN_RATE_HZ: u64 = 1_000;
+const MAX_RATE_HZ: u64 = 768_000;
+
+pub(crate) fn checked_channels(
+    name: &str,
+    container: Container,
+    field: &'static str,
+    found: u64,
+) -> Result<usize, ReadAudioError> {
+    let is_good = (1..=MAX_CHANNELS).contains(&found);
+    let problem = || (field, found, format!("1 to {MAX_CHANNELS}"));
+    if is_good { Ok(found as usize) } else { Err(value_error(name, container, problem())) }
+}
+
+pub(crate) fn checked_rate(
+    name: &str,
+    container: Container,
+    field: &'static str,
+    found: u64,
+) -> Result<u32, ReadAudioError> {
+    let is_good = (MIN_RATE_HZ..=MAX_RATE_HZ).contains(&found);
+    let problem = || (field, found, format!("{MIN_RATE_HZ} to {MAX_RATE_HZ} Hz"));
+    if is_good { Ok(found as u32) } else { Err(value_error(name, container, problem())) }
+}
+
+fn value_error(name: &str, container: Container, problem: (&'static str, u64, String)) -> ReadAudioError {
+    let (field, found, expected) = problem;
+    let problem = HeaderProblem::Value { field, found: found.to_string(), expected };
+    ReadAudioError::Header { name: name.to_owned(), container, problem }
+}
+
+/// Compares the samples a channel that the file has room for with those its header claims.
+pub(crate) fn checked_size(name: &str, n_there: u64, n_claimed: u64) -> Result<(), ReadAudioError> {
+    let name = || name.to_owned();
+    if n_claimed == 0 {
+        Err(ReadAudioError::NoSamples { name: name() })
+    } else if n_there < n_claimed {
+        Err(ReadAudioError::Truncated { name: name(), found: n_there, expected: n_claimed })
+    } else {
+        Ok(())
+    }
+}
+
+/// Decides by the first bytes what the data is, and opens it.
+fn open_source(name: &str, data: &Data) -> Result<(Info, Box<dyn Source>), ReadAudioError> {
+    let io_error = |cause| ReadAudioError::Io { name: name.to_owned(), cause };
+    let mut input = data.open().map_err(io_error)?;
+    let (container, n_skip) = sniff(name, &mut input)?;
+    input.rewind().map_err(io_error)?;
+    match container {
+        Container::Wav => wav::open(name, input),
+        Container::Sphere => sphere::open(name, input),
+        _ => compressed::open(name, container, n_skip, input),
+    }
+}
+
+/// The container, and how many bytes of tag stand before it.
+fn sniff(name: &str, input: &mut Input) -> Result<(Container, u64), ReadAudioError> {
+    let io_error = |cause| ReadAudioError::Io { name: name.to_owned(), cause };
+    let mut n_skip = 0;
+    let mut head = [0; 16];
+    // Several ID3 tags may follow each other; a file of nothing else must end somewhere.
+    for _ in 0..8 {
+        input.seek(SeekFrom::Start(n_skip)).map_err(io_error)?;
+        head = [0; 16];
+        let n_read = input.fill(&mut head).map_err(io_error)?;
+        if n_read == 0 && n_skip == 0 {
+            return Err(ReadAudioError::Empty { name: name.to_owned() });
+        }
+        if &head[..3] != b"ID3" {
+            break;
+        }
+        n_skip += id3_size(&head);
+    }
+    let container = match &head {
+        [b'R', b'I', b'F', b'F', ..] | [b'R', b'F', b'6', b'4', ..] if &head[8..12] == b"WAVE" => Container::Wav,
+        [b'F', b'O', b'R', b'M', ..] if &head[8..11] == b"AIF" => Container::Aiff,
+        [b'N', b'I', b'S', b'T', b'_', b'1', b'A', ..] => Container::Sphere,
+        [b'f', b'L', b'a', b'C', ..] => Container::Flac,
+        [b'O', b'g', b'g', b'S', ..] => Container::Ogg,
+        // Frame sync, then a version, layer 3, a bit rate and a sample rate that are not the reserved ones.
+        &[0xff, b, c, ..]
+            if b & 0xe0 == 0xe0 && b & 0x18 != 0x08 && b & 0x06 == 0x02 && c & 0xf0 != 0xf0 && c & 0x0c != 0x0c =>
+        {
+            Container::Mp3
+        }
+        _ if n_skip > 0 => Container::Mp3,
+        _ => {
+            return Err(ReadAudioError::Unknown { name: name.to_owned(), found: head[..8].escape_ascii().to_string() });
+        }
+    };
+    Ok((container, n_skip))
+}
+
+/// The size of an ID3v2 tag: its header, its body (four times seven bits) and its footer, if it has one.
+fn id3_size(head: &[u8; 16]) -> u64 {
+    let body = head[6..10].iter().fold(0, |size, &byte| size << 7 | u64::from(byte & 0x7f));
+    10 + body + if head[5] & 0x10 != 0 { 10 } else { 0 }
+}

@@ -1,0 +1,121 @@
+//! `srf prepare builtin`: a seed in, a spoken corpus out, plain or shaped like TIMIT's or WSJ's discs.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::Context as _;
+use clap::{Args as ClapArgs, ValueEnum};
+use text::labels::Units;
+use text::labels::timit::PhoneSet;
+use train::builtin::layout::plain::{self, PlainConfig};
+use train::builtin::layout::{WriteCorpusError, timit, wsj};
+use train::builtin::{USUAL_LENGTH_S, Voices};
+use train::corpus::Corpus;
+use train::corpus::split::{Shares, SplitConfig};
+use train::corpus::targets::Labels;
+
+use super::{Place, Targets, UnitsName, finish, no_checks};
+use crate::Exit;
+use crate::printer::Printer;
+use crate::watch::Bar;
+
+const MAX_HOURS: f64 = 100_000.0;
+
+#[derive(ClapArgs)]
+#[command(after_help = "Examples:\n  srf prepare builtin corpus --hours 2 --units words\n  \
+                        srf prepare builtin disc --layout timit --speakers 630 && srf prepare timit disc data/timit")]
+pub(super) struct Args {
+    /// The folder to write to
+    out: PathBuf,
+    /// How much speech [default: 1]
+    #[arg(long)]
+    hours: Option<f64>,
+    /// How many speakers [default: 40, 630 with `--layout timit`, 312 with `--layout wsj`]
+    #[arg(long)]
+    speakers: Option<usize>,
+    /// Everything follows from it
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// `timit` and `wsj` write a tree like the discs', for `srf prepare timit` and `srf prepare wsj` to read
+    #[arg(long, value_enum, default_value = "plain")]
+    layout: Layout,
+    /// `espeak` lets every second speaker be a voice of the program espeak-ng: no phones, no times
+    #[arg(long, value_enum, default_value = "flite")]
+    voices: VoicesName,
+    /// Percent of the speakers in train, dev and test
+    #[arg(long, value_name = "SHARES", default_value = "80/10/10")]
+    split: Shares,
+    #[command(flatten)]
+    targets: Targets,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Layout {
+    Plain,
+    Timit,
+    Wsj,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum VoicesName {
+    Flite,
+    Espeak,
+}
+
+pub(super) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
+    let Args { out: dir, hours, speakers, seed, layout, voices, split, targets } = args;
+    anyhow::ensure!(speakers != Some(0), "`--speakers 0` leaves nobody to speak");
+    anyhow::ensure!(hours.is_none_or(|hours| 0.0 < hours && hours <= MAX_HOURS), "`--hours` takes 0 to {MAX_HOURS}");
+    let is_flite = voices == VoicesName::Flite;
+    anyhow::ensure!(layout == Layout::Plain || is_flite, "`--voices espeak` has no phones, which `--layout` needs");
+    match layout {
+        Layout::Plain => {
+            let is_phones = targets.units.is_none_or(|units| matches!(units, UnitsName::Phones));
+            anyhow::ensure!(
+                is_flite || !is_phones,
+                "`--voices espeak` has no phones, choose `--units chars` or `words`"
+            );
+            let voices = if is_flite { Voices::Flite } else { Voices::FliteAndEspeak };
+            let config = PlainConfig { seed, n_speakers: speakers.unwrap_or(40), hours: hours.unwrap_or(1.0), voices };
+            let split = SplitConfig { shares: Some(split), seed, ..SplitConfig::default() };
+            let prepare = targets.config(Units::Phones, Labels::Timit(PhoneSet::Score39), split)?;
+            let corpus = speak(out, |bar| plain::write(&config, &dir, bar), Corpus::n_utterances)?;
+            finish((corpus, Vec::new()), Place { src: dir.clone(), out: dir }, &prepare, &no_checks, out)
+        }
+        Layout::Timit => {
+            anyhow::ensure!(hours.is_none(), "with `--layout timit` everyone says ten sentences: choose `--speakers`");
+            speak(out, |bar| timit::write(seed, speakers.unwrap_or(630), &dir, bar), |n| *n)?;
+            Ok(tell_next("timit", &dir, out))
+        }
+        Layout::Wsj => {
+            let n_speakers = speakers.unwrap_or(312);
+            let n_each = (hours.unwrap_or(1.0) * 3600.0 / USUAL_LENGTH_S / n_speakers as f64).ceil() as usize;
+            anyhow::ensure!(
+                n_each <= wsj::MAX_EACH,
+                "{n_each} utterances a speaker are too many: choose more `--speakers`"
+            );
+            speak(out, |bar| wsj::write(seed, n_speakers, n_each, &dir, bar), |n| *n)?;
+            Ok(tell_next("wsj", &dir, out))
+        }
+    }
+}
+
+/// Makes a corpus behind a progress bar, and tells how long it took.
+fn speak<T>(
+    out: &Printer,
+    write: impl FnOnce(&Bar) -> Result<T, WriteCorpusError>,
+    n_utterances: impl FnOnce(&T) -> usize,
+) -> anyhow::Result<T> {
+    let start = Instant::now();
+    let bar = Bar::new(out);
+    let made = write(&bar);
+    bar.finish();
+    let made = made.context("could not make the corpus")?;
+    out.remark(format!("{} utterances spoken in {:.1} s", n_utterances(&made), start.elapsed().as_secs_f64()));
+    Ok(made)
+}
+
+fn tell_next(kind: &str, dir: &Path, out: &Printer) -> Exit {
+    out.remark(format!("written to `{}`; next: `srf prepare {kind} {} OUT`", dir.display(), dir.display()));
+    Exit::Done
+}

@@ -1,0 +1,300 @@
+//! `srf sclite`: the arguments of NIST's sclite in, its files out, byte for byte.
+
+mod arguments;
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::time::SystemTime;
+
+use anyhow::Context as _;
+use text::score::pairing::{by_id, by_segment, by_time};
+use text::score::read::Source;
+use text::score::report::alignments::{self, Layout};
+use text::score::report::sgml::Separators;
+use text::score::report::summary::{Confidences, Numbers};
+use text::score::report::table::Sheet;
+use text::score::report::{details, labelled, sentences, sgml, summary};
+use text::score::trn::TrnOptions;
+use text::score::{Heading, System};
+
+use self::arguments::{Formats, Hypothesis, Plan, Report};
+use crate::Exit;
+use crate::printer::Printer;
+
+/// Score transcripts with the arguments and the files of NIST's sclite.
+#[derive(clap::Args)]
+#[command(
+    disable_help_flag = true,
+    after_help = "\
+Supported: -r FILE [trn|stm|ctm]  -h FILE [trn|ctm [TITLE]]  -i wsj|spu_id|rm|swb|sp
+           -o [sum rsum pralign all prf lur snt spk dtl sgml nl.sgml stdout none]
+           -O DIR  -n NAME  -f LEVEL  -l WIDTH  -s  -F  -D  -T  -p
+           -c [NOASCII DH]  -m [ref hyp]  -e utf-8|ascii|ext_ascii [LANGUAGE]
+
+Examples:
+  srf sclite -r test.ref -h test.hyp -i spu_id -o all
+  srf sclite -r test.stm stm -h test.ctm ctm -o sum stdout
+  srf sclite -r ref.ctm ctm -h hyp.ctm ctm -T -o all prf -O out"
+)]
+pub(crate) struct Args {
+    /// Arguments as sclite takes them
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
+    arguments: Vec<String>,
+}
+
+pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
+    let Args { arguments } = args;
+    let plan = arguments::parse(&arguments)?;
+    let reference = Source::load(Path::new(&plan.reference))?;
+    let mut runner = Runner { plan: &plan, out, sheet: Sheet::default(), sequence: 0 };
+    runner.tell("sclite: 2.10 TK Version 1.3\n")?;
+    let mut systems = Vec::new();
+    for hypothesis in &plan.hypotheses {
+        let system = runner.score(&reference, hypothesis)?;
+        runner.write_reports(&system, hypothesis)?;
+        systems.push(system);
+    }
+    if plan.pipes {
+        for system in &systems {
+            runner.write_stdout(|out| Ok(sgml::write(out, system, Separators::PARTS)?))?;
+        }
+    }
+    runner.tell("\nSuccessful Completion\n")?;
+    Ok(Exit::Done)
+}
+
+struct Runner<'a> {
+    plan: &'a Plan,
+    out: &'a Printer,
+    sheet: Sheet,
+    sequence: usize,
+}
+
+impl Runner<'_> {
+    /// What sclite says on stdout while it works.
+    fn tell(&self, text: &str) -> anyhow::Result<()> {
+        if self.plan.feedback >= 1 {
+            self.out.bytes(text.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    fn score(&mut self, reference: &Source, hypothesis: &Hypothesis) -> anyhow::Result<System> {
+        let plan = self.plan;
+        self.tell(&format!("Begin alignment of Ref File: '{}' and Hyp File: '{}'\n", plan.reference, hypothesis.path))?;
+        let source = Source::load(Path::new(&hypothesis.path))?;
+        let heading = Heading {
+            title: hypothesis.title.clone(),
+            reference: plan.reference.clone(),
+            hypothesis: hypothesis.path.clone(),
+            created: date(SystemTime::now()),
+            fragments: plan.options.reading.fragments,
+            optional_words: plan.options.reading.optional_words,
+        };
+        match plan.formats {
+            Formats::TrnTrn => self.score_by_id(reference, &source, heading),
+            Formats::StmCtm => self.score_by_segment(reference, &source, heading),
+            Formats::CtmCtm => self.score_by_time(reference, &source, heading),
+        }
+    }
+
+    fn score_by_id(&mut self, reference: &Source, source: &Source, heading: Heading) -> anyhow::Result<System> {
+        let options = &self.plan.options;
+        let trn_options = TrnOptions {
+            encoding: options.reading.encoding,
+            is_case_sensitive: options.is_case_sensitive,
+            drops_unfinished_line: true,
+        };
+        let system = by_id::score(reference, source, heading, trn_options, options, &mut self.sequence)?;
+        self.tell(&told_of_utterances(&system))?;
+        Ok(system)
+    }
+
+    fn score_by_segment(&mut self, reference: &Source, source: &Source, heading: Heading) -> anyhow::Result<System> {
+        let outcome = by_segment::score(reference, source, heading, &self.plan.options, &mut self.sequence)?;
+        for note in &outcome.notes {
+            self.out.remark(note);
+        }
+        for channel in &outcome.channels {
+            self.tell(&format!("    Performing alignments for file '{}'.\n", channel.file))?;
+            for step in &channel.steps {
+                self.tell(&step.told)?;
+                self.out.bytes(step.forced.as_bytes())?;
+            }
+            self.tell("\n")?;
+        }
+        Ok(outcome.system)
+    }
+
+    fn score_by_time(&mut self, reference: &Source, source: &Source, heading: Heading) -> anyhow::Result<System> {
+        let options = &self.plan.options;
+        let outcome = by_time::score(reference, source, heading, options, &mut self.sequence)?;
+        let kind = if options.cost == text::score::Cost::Times { "Time-mediated" } else { "Word" };
+        for file in &outcome.files {
+            self.tell(&format!("    Performing {kind} alignments for file '{file}'.\n"))?;
+        }
+        Ok(outcome.system)
+    }
+
+    fn write_reports(&mut self, system: &System, hypothesis: &Hypothesis) -> anyhow::Result<()> {
+        let root = self.root(hypothesis);
+        for report in &self.plan.reports {
+            let is_summary = matches!(report, Report::Percentages | Report::Counts);
+            if is_summary && Confidences::of(system) == Confidences::Some {
+                self.out.remark("Warning: Ignoring confidence scores in output");
+            }
+            match report {
+                Report::Sentences | Report::Speakers => self.write_speakers(system, *report, &root)?,
+                _ => self.write_report(system, *report, &root)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The path of reports without their endings.
+    fn root(&self, hypothesis: &Hypothesis) -> String {
+        let (directory, file) = hypothesis.path.rsplit_once('/').unwrap_or((".", &hypothesis.path));
+        let name = self.plan.name.as_deref().unwrap_or(file);
+        match self.plan.directory.as_deref() {
+            Some(directory) => format!("{directory}/{name}"),
+            None if directory != "." => format!("{directory}/{name}"),
+            None => name.to_owned(),
+        }
+    }
+
+    fn write_report(&mut self, system: &System, report: Report, root: &str) -> anyhow::Result<()> {
+        let encoding = self.plan.options.reading.encoding;
+        let layout = Layout { line_width: self.plan.line_width, encoding };
+        let (ending, what) = match report {
+            Report::Percentages => ("sys", "Writing scoring report to"),
+            Report::Counts => ("raw", "Writing raw scoring report to"),
+            Report::Details => ("dtl", "Writing overall detailed scoring report"),
+            Report::Labelled => ("lur", "Writing LUR scoring report to"),
+            Report::Alignments => ("pra", "Writing string alignments to"),
+            Report::FullAlignments => ("prf", "Writing string alignments to"),
+            Report::Sgml => ("sgml", "Writing SGML string alignments to"),
+            Report::LineSgml => ("nl.sgml", "Writing Newline Separated SGML string alignments to"),
+            Report::Sentences | Report::Speakers => return self.write_speakers(system, report, root),
+        };
+        let mut sheet = std::mem::take(&mut self.sheet);
+        let written = self.write(&format!("{root}.{ending}"), what, |out| {
+            match report {
+                Report::Percentages => summary::write(out, system, Numbers::Percentages, &mut sheet)?,
+                Report::Counts => summary::write(out, system, Numbers::Counts, &mut sheet)?,
+                Report::Labelled => labelled::write(out, system, &mut sheet)?,
+                Report::Alignments => alignments::write_short(out, system, layout)?,
+                Report::FullAlignments => alignments::write_full(out, system, layout)?,
+                Report::Sgml => sgml::write(out, system, Separators::LINES)?,
+                Report::LineSgml => sgml::write(out, system, Separators::PARTS)?,
+                _ => details::write_all(out, system)?,
+            }
+            Ok(())
+        });
+        self.sheet = sheet;
+        written
+    }
+
+    fn write_speakers(&self, system: &System, report: Report, root: &str) -> anyhow::Result<()> {
+        let encoding = self.plan.options.reading.encoding;
+        for speaker in &system.speakers {
+            let name = String::from_utf8_lossy(&speaker.name);
+            if report == Report::Sentences {
+                let what = format!("Writing sentence scoring report for speaker '{name}' to");
+                self.write(&format!("{root}.snt.{name}"), &what, |out| {
+                    Ok(sentences::write(out, system, speaker, encoding)?)
+                })?;
+            } else {
+                let what = format!("Writing speaker scoring report for '{name}' to");
+                self.write(&format!("{root}.spk.{name}"), &what, |out| {
+                    Ok(details::write_speaker(out, system, speaker)?)
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write(
+        &self,
+        path: &str,
+        what: &str,
+        report: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        if self.plan.to_stdout {
+            return self.write_stdout(report);
+        }
+        self.tell(&format!("    {what} '{path}'\n"))?;
+        let written = || -> anyhow::Result<()> {
+            let mut out = BufWriter::new(File::create(path)?);
+            report(&mut out)?;
+            Ok(out.flush()?)
+        };
+        written().with_context(|| format!("could not write `{path}`"))
+    }
+
+    fn write_stdout(&self, report: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> anyhow::Result<()> {
+        let mut bytes = Vec::new();
+        report(&mut bytes)?;
+        Ok(self.out.bytes(&bytes)?)
+    }
+}
+
+/// The counter sclite shows for each utterance.
+fn told_of_utterances(system: &System) -> String {
+    let mut all: Vec<_> = system
+        .speakers
+        .iter()
+        .enumerate()
+        .flat_map(|(at, s)| s.utterances.iter().enumerate().map(move |(number, u)| (u.sequence, at, number + 1, s)))
+        .collect();
+    all.sort_by_key(|(sequence, ..)| *sequence);
+    let mut told = String::new();
+    let mut last = 0;
+    for (_, at, number, speaker) in all {
+        if at != last {
+            told.push('\n');
+            last = at;
+        }
+        let name = String::from_utf8_lossy(&speaker.name);
+        let _ = write!(told, "\r    Alignment# {number} for speaker {name}          ");
+    }
+    told + "\n\n"
+}
+
+/// A moment as C's `ctime` writes it, in universal time.
+fn date(moment: SystemTime) -> String {
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let seconds = moment.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    let is_leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let (mut year, mut day) = (1970, days);
+    while day >= 365 + u64::from(is_leap(year)) {
+        day -= 365 + u64::from(is_leap(year));
+        year += 1;
+    }
+    let lengths = [31, 28 + u64::from(is_leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let mut month = 0;
+    while day >= lengths[month] {
+        day -= lengths[month];
+        month += 1;
+    }
+    let (name, month) = (DAYS[(days % 7) as usize], MONTHS[month]);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{name} {month} {:2} {hour:02}:{minute:02}:{second:02} {year}", day + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn dates_are_those_of_ctime() {
+        let at = |seconds| date(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
+        assert_eq!(at(0), "Thu Jan  1 00:00:00 1970");
+        assert_eq!(at(951_782_400), "Tue Feb 29 00:00:00 2000");
+        assert_eq!(at(1_659_541_544), "Wed Aug  3 15:45:44 2022");
+    }
+}

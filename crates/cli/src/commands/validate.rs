@@ -1,0 +1,63 @@
+//! `srf validate`: a manifest in, every problem with its line out.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args as ClapArgs;
+use text::labels::LabelSet;
+use train::corpus::validate::{Depth, validate};
+
+use super::prepare;
+use crate::Exit;
+use crate::printer::Printer;
+use crate::watch::Bar;
+
+/// Check manifests before training on them
+///
+/// Tells of missing and unreadable audio, lengths that differ, labels outside the set, ids used twice, empty texts and
+/// texts with more labels than the audio has output frames, each with its file and line. Exit code 1 if there are any.
+#[derive(ClapArgs)]
+#[command(after_help = "Example:\n  srf validate data/timit/train.jsonl data/timit/dev.jsonl --decode")]
+pub(crate) struct Args {
+    /// The manifests
+    #[arg(required = true)]
+    manifests: Vec<PathBuf>,
+    /// The label set [default: `labels.txt` beside the manifest]
+    #[arg(long, value_name = "FILE")]
+    labels: Option<PathBuf>,
+    /// Read every sample, not only the headers
+    #[arg(long)]
+    decode: bool,
+}
+
+pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
+    let Args { manifests, labels, decode } = args;
+    let depth = if decode { Depth::Samples } else { Depth::Headers };
+    let mut exit = Exit::Done;
+    for manifest in &manifests {
+        anyhow::ensure!(manifest.is_file(), "`{}` is not a file", manifest.display());
+        let labels = labels_of(manifest, labels.as_deref(), out)?;
+        let bar = Bar::new(out);
+        let (validated, problems) = validate(manifest, labels.as_ref(), depth, &bar);
+        bar.finish();
+        prepare::problems(&problems, out);
+        let shown = manifest.display();
+        let (n, hours) = (validated.n_utterances, validated.hours);
+        out.remark(format!("{shown}: {n} utterances, {hours:.2} hours, {} problems", problems.len()));
+        if !problems.is_empty() {
+            exit = Exit::Problems;
+        }
+    }
+    Ok(exit)
+}
+
+fn labels_of(manifest: &Path, given: Option<&Path>, out: &Printer) -> anyhow::Result<Option<LabelSet>> {
+    let beside = manifest.with_file_name("labels.txt");
+    match given {
+        Some(path) => Ok(Some(LabelSet::load(path)?)),
+        None if beside.exists() => Ok(Some(LabelSet::load(&beside)?)),
+        None => {
+            out.remark(format!("no `{}`: labels are not checked (`--labels FILE`)", beside.display()));
+            Ok(None)
+        }
+    }
+}

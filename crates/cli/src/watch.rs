@@ -1,0 +1,44 @@
+//! Drawing what the library reports of a long job: begin and advance in, a progress bar out.
+
+use std::sync::Mutex;
+
+use indicatif::ProgressBar;
+use train::corpus::Watcher;
+
+use crate::printer::Printer;
+
+/// A bar for the job under way, if any.
+pub(crate) struct Bar<'a> {
+    out: &'a Printer,
+    bar: Mutex<Option<ProgressBar>>,
+}
+
+impl<'a> Bar<'a> {
+    pub(crate) fn new(out: &'a Printer) -> Self {
+        Self { out, bar: Mutex::new(None) }
+    }
+
+    /// Takes the bar away.
+    pub(crate) fn finish(&self) {
+        self.replace(None);
+    }
+
+    fn replace(&self, bar: Option<ProgressBar>) {
+        let mut current = self.bar.lock().expect("drawing does not panic");
+        if let Some(old) = std::mem::replace(&mut *current, bar) {
+            old.finish_and_clear();
+        }
+    }
+}
+
+impl Watcher for Bar<'_> {
+    fn begin(&self, what: &'static str, n_steps: usize) {
+        self.replace(Some(self.out.progress(what, n_steps as u64)));
+    }
+
+    fn advance(&self) {
+        if let Some(bar) = &*self.bar.lock().expect("drawing does not panic") {
+            bar.inc(1);
+        }
+    }
+}

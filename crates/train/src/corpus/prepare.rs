@@ -1,0 +1,223 @@
+//! From what a reader found to a folder to train on: `train.jsonl`, `dev.jsonl`, ..., `labels.txt`, `summary.json`,
+//! and Kaldi data directories if asked for.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+use text::labels::LabelSetError;
+
+use super::problem::{Fault, Problem, Problems};
+use super::split::{SplitConfig, SplitError};
+use super::summary::{Check, Summary};
+use super::targets::TargetConfig;
+use super::{Corpus, Utterance, Watcher, kaldi, manifest};
+
+/// A length in a list may differ by this much from that of the recording: lists are rounded.
+pub(crate) const MAX_LENGTH_DIFFERENCE_S: f64 = 0.05;
+
+/// What to do with a corpus.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PrepareConfig {
+    /// How to split it, if it is to be split.
+    pub split: SplitConfig,
+    /// What a model is to write.
+    pub targets: TargetConfig,
+    /// Whether to write Kaldi data directories too, to `kaldi/<part>`.
+    pub kaldi: bool,
+}
+
+/// Why nothing was prepared.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PrepareError {
+    /// Not a single utterance.
+    #[error("no utterance to prepare was found in `{src}`")]
+    Nothing {
+        /// Where it was looked for.
+        src: PathBuf,
+    },
+    /// The parts.
+    #[error(transparent)]
+    Split(#[from] SplitError),
+    /// The labels.
+    #[error(transparent)]
+    Labels(#[from] LabelSetError),
+    /// The folder to write to.
+    #[error("could not write `{path}`")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl PrepareError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            PrepareError::Nothing { .. } => Some(
+                "the problems above say what was looked for; is it the right kind of corpus (`srf prepare --help`)?"
+                    .to_owned(),
+            ),
+            PrepareError::Split(SplitError::TooFewSpeakers { .. }) => {
+                Some("give one part a share of 0 (`--split 90/10/0`), or leave `--split` out".to_owned())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Where a corpus came from.
+pub struct Found {
+    /// What was read.
+    pub src: PathBuf,
+    /// What was found there.
+    pub corpus: Corpus,
+    /// What was wrong with it.
+    pub problems: Vec<Problem>,
+}
+
+/// Prepares `found` in the folder `out`; `checks` are counted on the corpus as read.
+pub fn prepare(
+    found: Found,
+    config: &PrepareConfig,
+    checks: &dyn Fn(&Corpus) -> Vec<Check>,
+    out: &Path,
+    watcher: &dyn Watcher,
+) -> (Result<Summary, PrepareError>, Vec<Problem>) {
+    let Found { src, corpus, problems } = found;
+    let mut problems = Problems(problems);
+    let summary = prepare_with(&src, corpus, config, checks, out, watcher, &mut problems);
+    (summary, problems.0)
+}
+
+fn prepare_with(
+    src: &Path,
+    mut corpus: Corpus,
+    config: &PrepareConfig,
+    checks: &dyn Fn(&Corpus) -> Vec<Check>,
+    out: &Path,
+    watcher: &dyn Watcher,
+    problems: &mut Problems,
+) -> Result<Summary, PrepareError> {
+    let checks = checks(&corpus);
+    drop_duplicates(&mut corpus, problems);
+    measure(&mut corpus, watcher, problems);
+    if config.split.is_asked() && 0 < corpus.n_utterances() {
+        corpus = config.split.split(corpus)?;
+    }
+    let applied = config.targets.apply(&mut corpus, problems);
+    if corpus.n_utterances() == 0 {
+        return Err(PrepareError::Nothing { src: src.to_owned() });
+    }
+    let (labels, foreign) = applied?;
+    let summary = Summary::new(&corpus, &labels, foreign, checks, problems.0.len());
+    let out = std::path::absolute(out).map_err(|source| PrepareError::Write { path: out.to_owned(), source })?;
+    let save = |path: PathBuf, result: io::Result<()>| result.map_err(|source| PrepareError::Write { path, source });
+    save(out.clone(), fs::create_dir_all(&out))?;
+    save(out.join("labels.txt"), labels.save(&out.join("labels.txt")))?;
+    for part in &corpus.parts {
+        let path = out.join(format!("{}.jsonl", part.name));
+        save(path.clone(), manifest::save(&path, &part.utterances))?;
+        if config.kaldi {
+            let dir = out.join("kaldi").join(&part.name);
+            save(dir.clone(), kaldi::save(&dir, &part.utterances))?;
+        }
+    }
+    let json = serde_json::to_string_pretty(&summary).expect("a summary is plain data") + "\n";
+    save(out.join("summary.json"), fs::write(out.join("summary.json"), json))?;
+    Ok(summary)
+}
+
+/// An id is used once in the whole corpus; the later ones are told and left out.
+fn drop_duplicates(corpus: &mut Corpus, problems: &mut Problems) {
+    let mut first: HashMap<String, PathBuf> = HashMap::new();
+    for part in &mut corpus.parts {
+        part.utterances.retain(|utterance| match first.get(&utterance.id) {
+            None => first.insert(utterance.id.clone(), utterance.audio.path.clone()).is_none(),
+            Some(path) => {
+                let fault = Fault::DuplicateId { id: utterance.id.clone(), first: format!("`{}`", path.display()) };
+                problems.add(&utterance.audio.path, None, fault);
+                false
+            }
+        });
+    }
+}
+
+/// Reads the header of every recording: utterances get their length, those that cannot be read are told and left out.
+fn measure(corpus: &mut Corpus, watcher: &dyn Watcher, problems: &mut Problems) {
+    let mut paths: Vec<PathBuf> = corpus.utterances().map(|utterance| utterance.audio.path.clone()).collect();
+    paths.sort();
+    paths.dedup();
+    watcher.begin("measuring", paths.len());
+    let lengths = paths.par_iter().map(|path| {
+        let length = length_s(path);
+        watcher.advance();
+        length
+    });
+    let lengths: Vec<Result<f64, Fault>> = lengths.collect();
+    let mut known: HashMap<PathBuf, f64> = HashMap::new();
+    for (path, length) in paths.into_iter().zip(lengths) {
+        match length {
+            Ok(length_s) => drop(known.insert(path, length_s)),
+            Err(fault) => problems.add(&path, None, fault),
+        }
+    }
+    for part in &mut corpus.parts {
+        part.utterances.retain_mut(|utterance| match known.get(&utterance.audio.path) {
+            Some(length_s) => set_length(utterance, *length_s, problems),
+            None => false,
+        });
+    }
+    corpus.parts.retain(|part| !part.utterances.is_empty());
+}
+
+/// The length of a recording: what its header says, or, where it says nothing, what is in it.
+pub(crate) fn length_s(path: &Path) -> Result<f64, Fault> {
+    let recording = audio::Recording::open(path)?;
+    let length_s = match recording.info().duration_s() {
+        Some(length_s) => length_s,
+        None => counted_length_s(&recording)?,
+    };
+    if 0.0 < length_s { Ok(length_s) } else { Err(Fault::Missing { what: "any sample".to_owned() }) }
+}
+
+fn counted_length_s(recording: &audio::Recording) -> Result<f64, Fault> {
+    let mut blocks = recording.blocks(audio::Selection::default())?;
+    let mut n_samples = 0;
+    while let Some(block) = blocks.next_block()? {
+        n_samples += block.len();
+    }
+    Ok(n_samples as f64 / f64::from(blocks.rate_hz()))
+}
+
+/// Whether the utterance lies in its recording; its path becomes absolute and its length that of the recording.
+fn set_length(utterance: &mut Utterance, found_s: f64, problems: &mut Problems) -> bool {
+    let (id, audio) = (utterance.id.clone(), &mut utterance.audio);
+    match (audio.offset_s, audio.duration_s) {
+        (Some(offset_s), duration_s) => {
+            let end_s = offset_s + duration_s.unwrap_or(found_s - offset_s);
+            if offset_s < 0.0 || found_s + MAX_LENGTH_DIFFERENCE_S < end_s || end_s <= offset_s {
+                problems.add(&audio.path, None, Fault::BeyondEnd { id, end_s, found_s });
+                return false;
+            }
+            audio.duration_s = Some(end_s.min(found_s) - offset_s);
+        }
+        (None, Some(said_s)) if MAX_LENGTH_DIFFERENCE_S < (said_s - found_s).abs() => {
+            problems.add(&audio.path, None, Fault::Length { id, said_s, found_s });
+            audio.duration_s = Some(found_s);
+        }
+        (None, _) => audio.duration_s = Some(found_s),
+    }
+    if let Ok(path) = std::path::absolute(&audio.path) {
+        audio.path = path;
+    }
+    if audio.path.to_str().is_none() {
+        problems.add(&audio.path, None, Fault::NameNotUtf8);
+    }
+    audio.path.to_str().is_some()
+}
