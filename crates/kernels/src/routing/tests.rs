@@ -23,6 +23,8 @@ struct Forward<E> {
     agreements: Vec<Vec<E>>,
 }
 
+// A derivative is called d_ everywhere.
+#[allow(clippy::struct_field_names)]
 struct Backward<E> {
     d_weights: Vec<E>,
     d_biases: Vec<E>,

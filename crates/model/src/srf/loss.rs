@@ -54,7 +54,9 @@ impl<E: Element> BatchLoss<E> {
         let n_values = self.losses.iter().filter(|loss| matches!(loss, CtcLoss::Value(_))).count();
         let scale = E::from_f64(1.0 / n_values.max(1) as f64);
         self.gradient.each_real_mut().into_par_iter().for_each(|gradient| {
-            gradient.iter_mut().for_each(|g| *g *= scale);
+            for g in gradient {
+                *g *= scale;
+            }
         });
     }
 }

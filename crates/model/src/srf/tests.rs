@@ -39,7 +39,9 @@ impl<E: Element> Case<E> {
         let layout = Arc::new(layout);
         let mut values = initialise(Arc::clone(&layout), seed).values;
         let mut random = Random::new(seed, "tests of srf");
-        values.iter_mut().for_each(|value| *value += E::from_f64(0.4 * random.uniform() - 0.2));
+        for value in &mut values {
+            *value += E::from_f64(0.4 * random.uniform() - 0.2);
+        }
         Self { config: config.clone(), net, layout, values }
     }
 
