@@ -39,7 +39,9 @@ impl<E: Element> Case<E> {
         let layout = Arc::new(layout);
         let mut values = initialise(Arc::clone(&layout), seed).values;
         let mut random = Random::new(seed, "tests of srf");
-        values.iter_mut().for_each(|value| *value += E::from_f64(0.4 * random.uniform() - 0.2));
+        for value in &mut values {
+            *value += E::from_f64(0.4 * random.uniform() - 0.2);
+        }
         Self { config: config.clone(), net, layout, values }
     }
 
@@ -333,5 +335,22 @@ fn nothing_of_a_larger_batch_is_left_in_the_next_one() {
         let fresh = Case::<f32>::new(&SrfConfig { routing, iterations, ..wide() }, 4).run(mode, &x, &labels);
         assert!(fresh.gradient.iter().all(|g| g.is_finite()));
         assert!(after == fresh, "{routing:?} {iterations}");
+    }
+}
+
+#[test]
+fn gradients_pass_where_the_configuration_lets_them() {
+    let gradient = |routing: Routing, iterations: usize, through_iterations: bool, through_time: bool| {
+        let gradient = Gradient { through_iterations, through_time };
+        let mut case = Case::<f64>::new(&SrfConfig { gradient, ..small(routing, iterations, [(1, 1); 3]) }, 2);
+        let x = case.batch(3, &[26, 9]);
+        case.run(Mode::default(), &x, &[&[1, 3], &[2]]).gradient
+    };
+    for (routing, iterations, has_iterations, has_time) in
+        [(Routing::Sdr, 1, false, true), (Routing::Sdr, 2, true, true), (Routing::Dr, 2, true, false)]
+    {
+        let full = gradient(routing, iterations, true, true);
+        assert_eq!(gradient(routing, iterations, false, true) != full, has_iterations, "{routing:?} {iterations}");
+        assert_eq!(gradient(routing, iterations, true, false) != full, has_time, "{routing:?} {iterations}");
     }
 }

@@ -16,7 +16,9 @@ fn parameters(config: &SrfConfig, seed: u64) -> Vec<f32> {
     let layout = Arc::new(SrfParams::new(config).1);
     let mut values = initialise::<f32>(layout, seed).values;
     let mut random = Random::new(seed, "tests of streams");
-    values.iter_mut().for_each(|value| *value += (0.4 * random.uniform() - 0.2) as f32);
+    for value in &mut values {
+        *value += (0.4 * random.uniform() - 0.2) as f32;
+    }
     values
 }
 
