@@ -2,8 +2,10 @@
 //!
 //! With x the input, k_a and k_b the kernels, z the padding and s the strides:
 //!
+//! ```text
 //! y_a[t][f][o] = bias_a[o] + sum over (i, j, c) of x[s_t t + i][s_f f + j - z][c] * k_a[i][j][c][o]
 //! out[t][f][o] = max(drop(y_a[t][f][o]), drop(y_b[t][f][o]))
+//! ```
 //!
 //! The frequency axis is padded with zeros here; the time axis is what the caller hands over (its padding frames are
 //! part of the slice), so that a stream computes exactly the frames it has.
