@@ -46,7 +46,7 @@ pub(crate) struct Args {
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum What {
-    /// Each capsule layer and convolution by itself, forward and backward
+    /// The capsule layers by themselves, forward and backward
     Kernels,
     /// A training step
     Train,

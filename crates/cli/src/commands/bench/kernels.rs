@@ -1,75 +1,81 @@
-//! Capsule layers and the second convolution by themselves, forward and backward.
+//! Capsule layers by themselves, forward and backward.
 
 use ::kernels::routing::{self, GradientPaths, Packed, Routing, Saved, Utterance, UtteranceBack, Workspace};
 use model::config::SrfConfig;
 use model::summary::FRAMES_PER_SLICE;
 use serde::Serialize;
 
-use super::Preset;
-use super::machine::{noise, row, sgemm_gflops, time};
+use super::machine::{noise, time};
 use super::train::{N_FRAMES, N_UTTERANCES};
+use super::{Preset, Report, show};
 use crate::printer::Printer;
 
-/// What was measured of one operation; a backward pass counts the products of weights and inputs.
+/// What was measured of one operation; a backward pass counts the products of weights and of inputs.
 #[derive(Serialize)]
-struct Line {
-    model: Preset,
-    threads: usize,
-    row: &'static str,
-    operation: String,
+struct Operation {
+    name: String,
+    /// Layers of the network that are alike.
+    layers: usize,
     gflops: f64,
-    sgemm_gflops: f64,
+    /// Of sgemm.
     share: f64,
     us_per_slice: f64,
+    #[serde(skip)]
+    seconds: f64,
+    #[serde(skip)]
+    flops: f64,
+}
+
+/// All capsule layers together, then each by itself.
+#[derive(Serialize)]
+struct Kernels {
+    #[serde(flatten)]
+    all: Report,
+    operations: Vec<Operation>,
 }
 
 pub(super) fn run(model: Preset, n_steps: usize, json: bool, out: &Printer) -> anyhow::Result<()> {
     let config = model.config();
-    let sgemm_gflops = sgemm_gflops();
     let n_slices = N_FRAMES.div_ceil(FRAMES_PER_SLICE);
-    if !json {
-        let threads = rayon::current_num_threads();
-        out.line(format_args!("{}, {threads} threads, {}: sgemm {sgemm_gflops:.1} GFLOP/s", model.name(), row()))?;
-    }
-    for (name, routing) in layers(&config) {
+    let mut operations = Vec::new();
+    for (name, routing, layers) in layers(&config) {
         let flops = (2 * N_UTTERANCES * n_slices * routing.n_in * routing.output_len() * routing.depth_in) as f64;
         let (forward, backward) = measure(&routing, n_slices, n_steps);
         for (direction, flops, seconds) in [("forward", flops, forward), ("backward", 2.0 * flops, backward)] {
-            let gflops = flops / seconds / 1e9;
-            let line = Line {
-                model,
-                threads: rayon::current_num_threads(),
-                row: row(),
-                operation: format!("{name} {direction}"),
-                gflops,
-                sgemm_gflops,
-                share: gflops / sgemm_gflops,
-                us_per_slice: 1e6 * seconds / (N_UTTERANCES * n_slices) as f64,
-            };
-            show(&line, json, out)?;
+            let us_per_slice = 1e6 * seconds / (N_UTTERANCES * n_slices) as f64;
+            let (name, gflops) = (format!("{name} {direction}"), flops / seconds / 1e9);
+            operations.push(Operation { name, layers, gflops, share: 0.0, us_per_slice, seconds, flops });
         }
     }
-    Ok(())
-}
-
-fn show(line: &Line, json: bool, out: &Printer) -> anyhow::Result<()> {
+    let sum = |of: fn(&Operation) -> f64| operations.iter().map(|o| o.layers as f64 * of(o)).sum::<f64>();
+    let (flops, seconds) = (sum(|o| o.flops), sum(|o| o.seconds));
+    let all = Report::new("kernels", model, N_UTTERANCES * N_FRAMES, flops, vec![seconds]);
+    operations.iter_mut().for_each(|o| o.share = o.gflops / all.sgemm_gflops);
     if json {
-        return Ok(out.line(serde_json::to_string(line)?)?);
+        return Ok(out.line(serde_json::to_string(&Kernels { all, operations })?)?);
     }
-    let Line { operation, gflops, share, us_per_slice, .. } = line;
-    let share = 100.0 * share;
-    Ok(out
-        .line(format_args!("  {operation:<45} {gflops:>7.1} GFLOP/s {share:>4.0} % {us_per_slice:>7.1} us a slice"))?)
+    show(&all, false, out)?;
+    operations.iter().try_for_each(|operation| show_operation(operation, out))
 }
 
-/// The distinct capsule layers of a network.
-fn layers(config: &SrfConfig) -> Vec<(String, Routing)> {
-    let mut layers: Vec<(String, Routing)> = Vec::new();
+fn show_operation(operation: &Operation, out: &Printer) -> anyhow::Result<()> {
+    let Operation { name, layers, gflops, share, us_per_slice, .. } = operation;
+    let share = 100.0 * share;
+    let line = format!("{layers} x {name:<40} {gflops:>6.1} GFLOP/s {share:>4.0} % {us_per_slice:>7.1} us a slice");
+    Ok(out.line(line)?)
+}
+
+/// The distinct capsule layers of a network, and how many there are of each.
+fn layers(config: &SrfConfig) -> Vec<(String, Routing, usize)> {
+    let mut layers: Vec<(String, Routing, usize)> = Vec::new();
     for shape in config.capsule_shapes() {
         let routing = model::srf::routing(config, shape);
-        if layers.last().is_none_or(|(_, last)| *last != routing) {
-            let Routing { n_in, n_out, depth_in, depth_out, .. } = routing;
-            layers.push((format!("capsules {n_in} x {depth_in} to {n_out} x {depth_out}"), routing));
+        match layers.last_mut() {
+            Some((_, last, count)) if *last == routing => *count += 1,
+            _ => {
+                let Routing { n_in, n_out, depth_in, depth_out, .. } = routing;
+                layers.push((format!("capsules {n_in} x {depth_in} to {n_out} x {depth_out}"), routing, 1));
+            }
         }
     }
     layers
