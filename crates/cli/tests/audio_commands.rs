@@ -180,7 +180,7 @@ fn every_problem_is_told_and_the_rest_is_written() {
     let text = stderr(&output);
     let problems: Vec<&str> = text.lines().filter(|line| line.starts_with("problem: ")).collect();
     let expected = [
-        "problem: bad.jsonl:5: EOF while parsing a string at column 35",
+        "problem: bad.jsonl:5: not a manifest entry: EOF while parsing a string at column 35",
         "problem: `u0.wav`: there is already an utterance `u0`",
         "problem: could not read `gone.wav`: No such file or directory (os error 2)",
         "problem: `u3.wav`: utterance `short` is 10.0 ms long, a frame is 25 ms",

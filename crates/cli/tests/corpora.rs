@@ -69,6 +69,9 @@ fn what_cannot_start_ends_in_2_with_a_hint() {
     let talk = stderr(&output);
     assert!(talk.contains("no utterance to prepare was found"), "{talk}");
     assert!(talk.contains("hint: "), "{talk}");
+    let output = srf(&["prepare", "builtin", &out, "--layout", "timit", "--speakers", "2"]);
+    assert_eq!(code(&output), 2);
+    assert!(stderr(&output).contains("hint: add `--speakers 3` or more"), "{}", stderr(&output));
     assert_eq!(code(&srf(&["validate", &src])), 2);
     assert_eq!(code(&srf(&["prepare", "folder", &src, &out, "--split", "50/50"])), 2);
     assert_eq!(code(&srf(&["prepare", "builtin", &out, "--voices", "espeak"])), 2, "espeak has no phones");

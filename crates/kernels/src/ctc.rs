@@ -2,10 +2,12 @@
 //!
 //! The loss is -log of the summed probability of all alignments: sequences of one class a frame that become the labels
 //! when repeats are merged and blanks removed.
-//! With z = blank, l_1, blank, l_2, ..., blank (S = 2 n + 1 states), alpha[t][s] is the log-probability of the first
-//! t + 1 frames ending in state s, beta[t][s] that of the frames after t given state s at t; then
+//! With z = blank, l_1, blank, l_2, ..., blank (S = 2 n + 1 states), `alpha[t][s]` is the log-probability of the first
+//! t + 1 frames ending in state s, `beta[t][s]` that of the frames after t given state s at t; then
 //!
-//! d loss / d logit[t][k] = p[t][k] - sum over the s with z_s = k of exp(alpha[t][s] + beta[t][s] + loss).
+//! ```text
+//! d loss / d logit[t][k] = p[t][k] - sum over the s with z_s = k of exp(alpha[t][s] + beta[t][s] + loss)
+//! ```
 //!
 //! Everything inside is in double precision and in logarithms: a path of 1e-300 a frame still counts.
 

@@ -1,6 +1,6 @@
-//! Log-softmax of each row: y[k] = x[k] - log(sum over j of exp(x[j])).
+//! Log-softmax of each row: `y[k] = x[k] - log(sum over j of exp(x[j]))`.
 //!
-//! There is no backward pass: the loss has its own gradient with respect to x, see [`ctc`](crate::ctc).
+//! There is no backward pass: the loss has its own gradient with respect to x, see [`ctc`](crate::ctc()).
 
 use crate::Element;
 

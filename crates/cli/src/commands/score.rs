@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::ValueEnum;
 use serde_json::json;
+use text::labels::timit::PhoneSet;
 use text::score::files::{self, FileOptions, KnownTest, Missing, ScoredFiles, Unit};
-use text::score::fold::{Folding, PhoneSet};
+use text::score::fold::Folding;
 use text::score::read::Source;
 use text::score::report::{details, html};
 use text::score::{Counts, Pair, Speaker, System, Utterance, Verdict, trn};
@@ -123,7 +124,7 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
         html,
         json,
     } = args;
-    let set = fold.map(|fold| if fold == "48" { PhoneSet::Training48 } else { PhoneSet::Scoring39 });
+    let set = fold.map(|fold| if fold == "48" { PhoneSet::Train48 } else { PhoneSet::Score39 });
     let options = FileOptions {
         unit: if set.is_some() { Unit::Phone } else { unit.into() },
         folding: set.map(|set| Folding { set, merges_silences: merge_silences }),
@@ -215,7 +216,7 @@ fn tell_problems(scored: &ScoredFiles, options: FileOptions, out: &Printer) -> E
 
 /// A reference with as many utterances as a known test but another number of words is worth a remark.
 fn tell_other_size(system: &System, options: FileOptions, out: &Printer) {
-    let folding_fits = options.folding.is_none_or(|f| f.set == PhoneSet::Scoring39 && !f.merges_silences);
+    let folding_fits = options.folding.is_none_or(|f| f.set == PhoneSet::Score39 && !f.merges_silences);
     let Some(test) = KnownTest::find(system, options.unit).filter(|_| folding_fits) else { return };
     let n_reference = system.counts().n_reference();
     if n_reference != test.n_reference {

@@ -23,12 +23,11 @@ struct Forward<E> {
     agreements: Vec<Vec<E>>,
 }
 
-// A derivative is called d_ everywhere.
-#[allow(clippy::struct_field_names)]
+/// Gradients.
 struct Backward<E> {
-    d_weights: Vec<E>,
-    d_biases: Vec<E>,
-    d_inputs: Vec<Vec<E>>,
+    weights: Vec<E>,
+    biases: Vec<E>,
+    inputs: Vec<Vec<E>>,
 }
 
 impl<E: Element> Case<E> {
@@ -117,11 +116,11 @@ impl<E: Element> Case<E> {
         let mut workspace = Workspace::new();
         (row.routing_backward)(&self.routing, &self.packed, paths, &mut utterances, &mut d_packed, &mut workspace);
         let mut result = Backward {
-            d_weights: vec![E::ZERO; self.weights.len()],
-            d_biases: vec![E::ZERO; self.biases.len()],
-            d_inputs,
+            weights: vec![E::ZERO; self.weights.len()],
+            biases: vec![E::ZERO; self.biases.len()],
+            inputs: d_inputs,
         };
-        d_packed.add_to(&self.routing, &mut result.d_weights, &mut result.d_biases);
+        d_packed.add_to(&self.routing, &mut result.weights, &mut result.biases);
         result
     }
 
@@ -189,13 +188,13 @@ fn gradients_equal_finite_differences() {
             // Central differences of a loss of size 10: the step squared, and rounding over the step.
             assert!((difference - expected).abs() < 1e-7 * (1.0 + expected.abs()), "{difference} {expected}");
         };
-        for n in (0..exact.d_weights.len()).step_by(1 + exact.d_weights.len() / 7) {
-            check(&mut |case| case.weights.get_mut(n), exact.d_weights[n]);
+        for n in (0..exact.weights.len()).step_by(1 + exact.weights.len() / 7) {
+            check(&mut |case| case.weights.get_mut(n), exact.weights[n]);
         }
-        for n in (0..exact.d_biases.len()).step_by(1 + exact.d_biases.len() / 5) {
-            check(&mut |case| case.biases.get_mut(n), exact.d_biases[n]);
+        for n in (0..exact.biases.len()).step_by(1 + exact.biases.len() / 5) {
+            check(&mut |case| case.biases.get_mut(n), exact.biases[n]);
         }
-        for (u, d_inputs) in exact.d_inputs.iter().enumerate() {
+        for (u, d_inputs) in exact.inputs.iter().enumerate() {
             for n in (0..d_inputs.len()).step_by(1 + d_inputs.len() / 5) {
                 check(&mut |case| case.inputs[u].get_mut(n), d_inputs[n]);
             }
@@ -227,9 +226,9 @@ fn every_row_equals_the_definition() {
                     let expected = exact.backward(&f64::rows()[0], &definition, paths);
                     let found = case.backward(row, &forward, paths);
                     let what = format!("{} {paths:?} {:?}", row.name, case.routing);
-                    assert!(error(&found.d_weights, &expected.d_weights) < 1e-4, "weights, {what}");
-                    assert!(error(&found.d_biases, &expected.d_biases) < 1e-4, "biases, {what}");
-                    for (found, expected) in found.d_inputs.iter().zip(&expected.d_inputs) {
+                    assert!(error(&found.weights, &expected.weights) < 1e-4, "weights, {what}");
+                    assert!(error(&found.biases, &expected.biases) < 1e-4, "biases, {what}");
+                    for (found, expected) in found.inputs.iter().zip(&expected.inputs) {
                         assert!(error(found, expected) < 1e-4, "inputs, {what}");
                     }
                 }
@@ -267,7 +266,7 @@ fn an_utterance_alone_equals_itself_in_a_batch_bit_for_bit() {
                 assert_eq!(alone.outputs[0], together.outputs[n], "{} {:?}", row.name, case.routing);
                 assert_eq!(alone.couplings[0], together.couplings[n], "{} {:?}", row.name, case.routing);
                 let alone = single.backward(row, &alone, GradientPaths::FULL);
-                assert_eq!(alone.d_inputs[0], back.d_inputs[n], "{} {:?}", row.name, case.routing);
+                assert_eq!(alone.inputs[0], back.inputs[n], "{} {:?}", row.name, case.routing);
             }
         }
     }
@@ -280,7 +279,7 @@ fn one_thread_and_many_give_the_same_bits() {
         pool.install(|| {
             let forward = case.forward(row);
             let backward = case.backward(row, &forward, GradientPaths::FULL);
-            (forward.outputs, backward.d_weights, backward.d_biases, backward.d_inputs)
+            (forward.outputs, backward.weights, backward.biases, backward.inputs)
         })
     };
     for case in cases::<f32>(9) {
@@ -337,7 +336,7 @@ fn very_large_votes_give_finite_results() {
             let forward = case.forward(row);
             let backward = case.backward(row, &forward, GradientPaths::FULL);
             assert!(forward.outputs.iter().flatten().all(|v| v.is_finite()), "{}", row.name);
-            assert!(backward.d_weights.iter().all(|v| v.is_finite()), "{}", row.name);
+            assert!(backward.weights.iter().all(|v| v.is_finite()), "{}", row.name);
         }
     }
 }

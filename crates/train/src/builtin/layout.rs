@@ -41,6 +41,17 @@ pub enum WriteCorpusError {
     },
 }
 
+impl WriteCorpusError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Espeak(error) => error.hint(),
+            Self::TooFewSpeakers { expected, .. } => Some(format!("add `--speakers {expected}` or more")),
+            Self::Write { .. } => None,
+        }
+    }
+}
+
 fn writing(path: &Path) -> impl FnOnce(io::Error) -> WriteCorpusError {
     let path = path.to_owned();
     |source| WriteCorpusError::Write { path, source }
