@@ -90,7 +90,8 @@ macro_rules! vector {
 
         // SAFETY (every block below): the type is only named by functions that enable its instruction set, see the
         // module docs; `load` and `store` pass on their callers' promise.
-        #[allow(clippy::undocumented_unsafe_blocks, clippy::redundant_closure_call)]
+        // Not every set needs `unsafe` for every operation.
+        #[allow(clippy::undocumented_unsafe_blocks, clippy::redundant_closure_call, unused_unsafe)]
         impl Vector for $name {
             const LANES: usize = $lanes;
 

@@ -118,6 +118,10 @@ fn dropout_drops_the_same_values_of_an_utterance_on_both_ways_and_in_any_batch()
     alone.real_mut(0).copy_from_slice(grad_y.real(3));
     layer.apply(Some(Draw { seed: 4, utterances: &names[3..] }), &mut alone);
     assert_eq!(alone.real(0), grad_x.real(3));
+    alone.real_mut(0).copy_from_slice(grad_y.real(3));
+    Dropout::new(0.4, 8).apply(Some(Draw { seed: 4, utterances: &names[3..] }), &mut alone);
+    assert_ne!(alone.real(0), grad_x.real(3), "another layer drops others");
+    alone.real_mut(0).copy_from_slice(grad_x.real(3));
     layer.apply(None, &mut alone);
     assert_eq!(alone.real(0), grad_x.real(3), "inference drops nothing");
 }

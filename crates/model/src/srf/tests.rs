@@ -354,3 +354,25 @@ fn gradients_pass_where_the_configuration_lets_them() {
         assert_eq!(gradient(routing, iterations, true, false) != full, has_time, "{routing:?} {iterations}");
     }
 }
+
+#[test]
+fn every_layer_drops_values_of_its_own() {
+    let dropout = Dropout { conv: 0.0, input: 0.5, between: 0.5 };
+    let hidden_height = PerLayer::Same(9);
+    let mut case = Case::<f32>::new(
+        &SrfConfig { layers: 3, hidden_height, hidden_depth: PerLayer::Same(8), dropout, ..wide() },
+        2,
+    );
+    let x = case.batch(3, &[40]);
+    let draw = Some(Draw { seed: 1, utterances: &[6] });
+    case.net.forward(&mut case.values, Mode { draw, ..Mode::default() }, &x);
+    let kept = |frames: &Frames<f32>| frames.real(0).iter().map(|&x| x != 0.0).collect::<Vec<bool>>();
+    let front_end = kept(&case.net.front_end().activations().normed);
+    let [first, second] = [0, 1].map(|index| kept(case.net.capsules(index).1));
+    assert!(front_end != first && first != second && front_end != second);
+    // 720 values at a rate of a half: five standard deviations are 67.
+    for kept in [front_end, first, second] {
+        let n_kept = kept.iter().filter(|&&is_kept| is_kept).count();
+        assert!(kept.len() == 720 && n_kept.abs_diff(360) < 67, "{n_kept} of {}", kept.len());
+    }
+}
