@@ -1,11 +1,11 @@
-//! Any recording in, a 16-bit mono WAV out, in bounded memory however long it is.
+//! Any recording in, a 16-bit WAV out, in bounded memory however long it is.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use crate::error::ReadAudioError;
-use crate::recording::{Recording, Selection};
+use crate::recording::{Blocks, Channel, Recording, Selection};
 use crate::resample::{ResampleError, Resampler};
 use crate::wav;
 
@@ -14,7 +14,7 @@ use crate::wav;
 pub struct Converted {
     /// Samples a second.
     pub rate_hz: u32,
-    /// Samples in all.
+    /// Samples of each channel.
     pub n_samples: u64,
     /// Samples beyond the 16-bit scale, which were put at its end.
     pub n_clipped: u64,
@@ -62,17 +62,25 @@ impl ConvertError {
     }
 }
 
-/// Writes the part selected to `path`, at `rate_hz` or the rate it has.
+/// What of a recording is converted, and to what.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Conversion {
+    /// One channel, or the mean of all; none keeps them all.
+    pub channel: Option<Channel>,
+    /// Where to start, in seconds.
+    pub start_s: f64,
+    /// Where to end, in seconds; none is the end.
+    pub end_s: Option<f64>,
+    /// Samples a second; none keeps the rate.
+    pub rate_hz: Option<u32>,
+}
+
+/// Writes the part that `conversion` names to `path`.
 ///
 /// The file appears when it is complete; a failure leaves what was there before.
-pub fn convert(
-    recording: &Recording,
-    selection: Selection,
-    rate_hz: Option<u32>,
-    path: &Path,
-) -> Result<Converted, ConvertError> {
+pub fn convert(recording: &Recording, conversion: Conversion, path: &Path) -> Result<Converted, ConvertError> {
     let unfinished = unfinished(path);
-    let converted = write(recording, selection, rate_hz, &unfinished).and_then(|converted| {
+    let converted = write(recording, conversion, &unfinished).and_then(|converted| {
         std::fs::rename(&unfinished, path).map_err(|cause| ConvertError::Write { path: path.to_owned(), cause })?;
         Ok(converted)
     });
@@ -90,37 +98,60 @@ fn unfinished(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-fn write(
-    recording: &Recording,
-    selection: Selection,
-    rate_hz: Option<u32>,
-    path: &Path,
-) -> Result<Converted, ConvertError> {
-    let write_error = |cause| ConvertError::Write { path: path.to_owned(), cause };
-    let from_hz = recording.info().rate_hz;
-    let rate_hz = rate_hz.unwrap_or(from_hz);
-    let resampler = Resampler::new(from_hz, rate_hz);
-    let mut resampler =
-        resampler.map_err(|cause| ConvertError::Resample { name: recording.name().to_owned(), cause })?;
-    let mut blocks = recording.blocks(selection)?;
-    let mut writer =
-        File::create(path).and_then(|file| wav::Writer::new(BufWriter::new(file), rate_hz)).map_err(write_error)?;
+/// One channel on its way to the file.
+struct Track {
+    blocks: Blocks,
+    resampler: Resampler,
+    /// Resampled, and not yet written: other channels may lag behind.
+    waiting: Vec<f32>,
+    is_over: bool,
+}
 
-    let mut converted = Converted { rate_hz, n_samples: 0, n_clipped: 0 };
-    let mut output = Vec::new();
-    let mut is_last = false;
-    while !is_last {
-        output.clear();
-        if let Some(block) = blocks.next_block()? {
-            resampler.accept(block, &mut output);
-        } else {
-            resampler.finish(&mut output);
-            is_last = true;
+impl Track {
+    fn advance(&mut self) -> Result<(), ReadAudioError> {
+        if let Some(block) = self.blocks.next_block()? {
+            self.resampler.accept(block, &mut self.waiting);
+        } else if !self.is_over {
+            self.resampler.finish(&mut self.waiting);
+            self.is_over = true;
         }
-        converted.n_samples += output.len() as u64;
-        converted.n_clipped += output.iter().filter(|value| !(-32768.5..32767.5).contains(*value)).count() as u64;
-        writer.push(&output).map_err(write_error)?;
+        Ok(())
+    }
+}
+
+fn write(recording: &Recording, conversion: Conversion, path: &Path) -> Result<Converted, ConvertError> {
+    let write_error = |cause| ConvertError::Write { path: path.to_owned(), cause };
+    let rate_hz = conversion.rate_hz.unwrap_or(recording.info().rate_hz);
+    let mut tracks = tracks(recording, conversion, rate_hz)?;
+    let n_channels = tracks.len() as u16;
+    let file = File::create(path).and_then(|file| wav::Writer::new(BufWriter::new(file), rate_hz, n_channels));
+    let mut writer = file.map_err(write_error)?;
+    let mut converted = Converted { rate_hz, n_samples: 0, n_clipped: 0 };
+    let mut interleaved = Vec::new();
+    while tracks.iter().any(|track| !track.is_over) {
+        tracks.iter_mut().try_for_each(Track::advance)?;
+        let n = tracks.iter().map(|track| track.waiting.len()).min().unwrap_or(0);
+        interleaved.clear();
+        interleaved.extend((0..n).flat_map(|at| tracks.iter().map(move |track| track.waiting[at])));
+        tracks.iter_mut().for_each(|track| drop(track.waiting.drain(..n)));
+        converted.n_samples += n as u64;
+        converted.n_clipped += interleaved.iter().filter(|value| !(-32768.5..32767.5).contains(*value)).count() as u64;
+        writer.push(&interleaved).map_err(write_error)?;
     }
     writer.finish().and_then(|mut file| file.flush()).map_err(write_error)?;
     Ok(converted)
+}
+
+/// The channels to write.
+fn tracks(recording: &Recording, conversion: Conversion, rate_hz: u32) -> Result<Vec<Track>, ConvertError> {
+    let all = || (0..recording.info().n_channels).map(Channel::Only).collect();
+    let channels: Vec<Channel> = conversion.channel.map_or_else(all, |channel| vec![channel]);
+    let Conversion { start_s, end_s, .. } = conversion;
+    let track = |channel| {
+        let resampler = Resampler::new(recording.info().rate_hz, rate_hz)
+            .map_err(|cause| ConvertError::Resample { name: recording.name().to_owned(), cause })?;
+        let blocks = recording.blocks(Selection { channel, start_s, end_s })?;
+        Ok(Track { blocks, resampler, waiting: Vec::new(), is_over: false })
+    };
+    channels.into_iter().map(track).collect()
 }

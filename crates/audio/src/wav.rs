@@ -178,7 +178,7 @@ impl Format {
 
 /// Writes `samples` as a 16-bit mono WAV file at `path`, replacing what is there.
 pub fn save(path: impl AsRef<Path>, samples: &Samples) -> io::Result<()> {
-    let mut writer = Writer::new(BufWriter::new(File::create(path)?), samples.rate_hz)?;
+    let mut writer = Writer::new(BufWriter::new(File::create(path)?), samples.rate_hz, 1)?;
     writer.push(&samples.values)?;
     writer.finish()?.flush()
 }
@@ -187,18 +187,19 @@ pub fn save(path: impl AsRef<Path>, samples: &Samples) -> io::Result<()> {
 pub struct Writer<W: Write + Seek> {
     output: W,
     rate_hz: u32,
+    n_channels: u16,
     n_bytes: u64,
     bytes: Vec<u8>,
 }
 
 impl<W: Write + Seek> Writer<W> {
     /// Writes a header whose sizes are filled in by [`finish`](Self::finish).
-    pub fn new(mut output: W, rate_hz: u32) -> io::Result<Self> {
-        output.write_all(&header(rate_hz, 0))?;
-        Ok(Self { output, rate_hz, n_bytes: 0, bytes: Vec::new() })
+    pub fn new(mut output: W, rate_hz: u32, n_channels: u16) -> io::Result<Self> {
+        output.write_all(&header(rate_hz, n_channels, 0))?;
+        Ok(Self { output, rate_hz, n_channels, n_bytes: 0, bytes: Vec::new() })
     }
 
-    /// Appends samples, each rounded to 16 bits.
+    /// Appends samples, those of the channels in turn, each rounded to 16 bits.
     pub fn push(&mut self, values: &[f32]) -> io::Result<()> {
         self.bytes.clear();
         self.bytes.extend(values.iter().flat_map(|&value| to_i16(value).to_le_bytes()));
@@ -213,22 +214,24 @@ impl<W: Write + Seek> Writer<W> {
             .filter(|n| *n <= u32::MAX - 36)
             .ok_or_else(|| io::Error::new(io::ErrorKind::FileTooLarge, "a WAV file cannot hold more than 4 GiB"))?;
         self.output.seek(SeekFrom::Start(0))?;
-        self.output.write_all(&header(self.rate_hz, n_bytes))?;
+        self.output.write_all(&header(self.rate_hz, self.n_channels, n_bytes))?;
         self.output.seek(SeekFrom::End(0))?;
         Ok(self.output)
     }
 }
 
-fn header(rate_hz: u32, n_bytes: u32) -> Vec<u8> {
+fn header(rate_hz: u32, n_channels: u16, n_bytes: u32) -> Vec<u8> {
     let mut header = Vec::with_capacity(44);
     header.extend(b"RIFF");
     header.extend((36 + n_bytes).to_le_bytes());
     header.extend(b"WAVEfmt ");
     header.extend(16u32.to_le_bytes());
-    header.extend([1, 0, 1, 0]); // PCM, one channel
+    header.extend(1u16.to_le_bytes()); // PCM
+    header.extend(n_channels.to_le_bytes());
     header.extend(rate_hz.to_le_bytes());
-    header.extend((2 * rate_hz).to_le_bytes());
-    header.extend([2, 0, 16, 0]); // bytes and bits a sample
+    header.extend((2 * u32::from(n_channels) * rate_hz).to_le_bytes());
+    header.extend((2 * n_channels).to_le_bytes()); // bytes a sample of all channels
+    header.extend(16u16.to_le_bytes()); // bits a sample
     header.extend(b"data");
     header.extend(n_bytes.to_le_bytes());
     header

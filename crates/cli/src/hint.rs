@@ -7,7 +7,7 @@ use model::weights::LoadWeightsError;
 use text::score::files::ScoreFilesError;
 use text::score::pairing::PairError;
 use text::score::read::ReadTranscriptError;
-use train::builtin::espeak::EspeakError;
+use train::builtin::layout::WriteCorpusError;
 use train::corpus::prepare::PrepareError;
 
 /// The advice of the first error in the chain that has some.
@@ -26,11 +26,11 @@ fn advice(cause: &(dyn Error + 'static)) -> Option<String> {
     }
     first_hint!(
         ConvertError,
-        EspeakError,
         LoadWeightsError,
         PairError,
         PrepareError,
         ReadTranscriptError,
         ScoreFilesError,
+        WriteCorpusError,
     )
 }

@@ -45,6 +45,45 @@ fn sphere_becomes_wav_whole_and_in_part() {
     assert_eq!((part.rate_hz, part.values.len()), (8000, 2000));
 }
 
+/// A 16-bit WAV of two channels, one rising and one falling.
+fn stereo() -> Vec<u8> {
+    let samples: Vec<u8> = (0..800i16).flat_map(|i| [i, -i]).flat_map(i16::to_le_bytes).collect();
+    let mut bytes = b"RIFF\0\0\0\0WAVEfmt \x10\0\0\0\x01\0\x02\0".to_vec();
+    bytes.extend([16_000u32, 64_000].iter().flat_map(|n| n.to_le_bytes()));
+    bytes.extend(*b"\x04\0\x10\0data");
+    bytes.extend((samples.len() as u32).to_le_bytes());
+    bytes.extend(samples);
+    bytes
+}
+
+#[test]
+fn every_channel_is_kept_unless_one_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("two.wav"), stereo()).unwrap();
+    assert_eq!(srf(dir.path(), &["convert", "two.wav", "all.wav"]).status.code(), Some(0));
+    assert_eq!(std::fs::read(dir.path().join("all.wav")).unwrap()[40..], stereo()[40..]);
+    srf(dir.path(), &["convert", "two.wav", "second.wav", "--channel", "1"]);
+    assert_eq!(read(dir.path().join("second.wav")).values, (0..800).map(|i| -i as f32).collect::<Vec<_>>());
+    srf(dir.path(), &["convert", "two.wav", "mean.wav", "--channel", "mix"]);
+    assert!(read(dir.path().join("mean.wav")).values.iter().all(|&value| value == 0.0));
+}
+
+#[test]
+fn the_wavs_beside_sphere_files_come_out_byte_for_byte() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/sphere");
+    let Ok(entries) = std::fs::read_dir(&root) else {
+        println!("skipped: no `{}`", root.display());
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    for sphere in entries.map(|entry| entry.unwrap().path()).filter(|path| path.extension().is_some_and(|e| e == "sph"))
+    {
+        assert_eq!(srf(dir.path(), &["convert", sphere.to_str().unwrap(), "out.wav"]).status.code(), Some(0));
+        let (ours, theirs) = (std::fs::read(dir.path().join("out.wav")), std::fs::read(sphere.with_extension("wav")));
+        assert_eq!(ours.unwrap()[44..], theirs.unwrap()[44..], "{}", sphere.display());
+    }
+}
+
 #[test]
 fn a_directory_is_converted_as_a_whole_and_problems_do_not_stop_it() {
     let dir = tempfile::tempdir().unwrap();

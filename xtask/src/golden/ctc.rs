@@ -27,7 +27,11 @@ fn check_case(golden: &Golden, case: &str) -> anyhow::Result<Vec<Finding>> {
     let [n, n_frames, n_classes] = [logits.shape[0], logits.shape[1], logits.shape[2]];
     let (losses, gradients) = (&tensor("loss")?.values, &tensor("grad_of_sum")?.values);
     let (labels, n_labels, lengths) = (counts("labels")?, counts("label_len")?, counts("logit_len")?);
-    let blank = counts("blank")?[0];
+    let blank = counts("blank")?.first().copied().unwrap_or_default();
+    let fits = lengths.len() == n && n_labels.len() == n && losses.len() == n && gradients.len() == logits.values.len();
+    ensure!(fits && lengths.iter().all(|&length| length <= n_frames), "ctc.{case}: lengths do not fit the logits");
+    ensure!(n_labels.iter().all(|&count| count * n <= labels.len()), "ctc.{case}: label_len does not fit the labels");
+    ensure!(blank < n_classes, "ctc.{case}: blank is {blank}, expected one of {n_classes} classes");
     let mut found = (Vec::new(), Vec::new());
     let mut expected = (Vec::new(), Vec::new());
     let mut n_told = 0;

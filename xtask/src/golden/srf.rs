@@ -23,7 +23,19 @@ pub(super) fn check(golden: &Golden) -> anyhow::Result<Vec<Finding>> {
     let mode = Mode { uses_batch_statistics, draw: None, keeps_decisions: true };
     let feats = golden.tensor("in.feats")?;
     ensure!(feats.shape.len() == 3, "in.feats has shape {:?}, expected three axes", feats.shape);
-    let x = frames(&feats.values, &golden.counts("in.feat_len")?, feats.shape[1], feats.shape[2]);
+    let lengths = golden.counts("in.feat_len")?;
+    ensure!(
+        lengths.len() == feats.shape[0],
+        "in.feat_len has {} lengths of {} utterances",
+        lengths.len(),
+        feats.shape[0]
+    );
+    ensure!(
+        lengths.iter().all(|&n| n <= feats.shape[1]),
+        "in.feat_len is {lengths:?}, in.feats has {} frames",
+        feats.shape[1]
+    );
+    let x = frames(&feats.values, &lengths, feats.shape[1], feats.shape[2]);
     let mut findings = Vec::new();
     if !uses_batch_statistics {
         findings.push(Finding::new("log-probabilities, stream", stream_error(golden, &config, &params, &x)?, LOGITS));
@@ -89,7 +101,8 @@ fn frames(values: &[f32], lengths: &[usize], n_frames: usize, width: usize) -> F
 /// The part of a `[batch][time][width]` tensor that lies within the utterances.
 fn real(golden: &Golden, name: &str, lengths: &[usize]) -> anyhow::Result<Vec<Vec<f64>>> {
     let (shape, values) = (&golden.tensor(name)?.shape, golden.wide(name)?);
-    ensure!(shape.len() >= 2 && shape[0] == lengths.len(), "{name} has shape {shape:?}");
+    let fits = shape.len() >= 2 && shape[0] == lengths.len() && lengths.iter().all(|&n| n <= shape[1]);
+    ensure!(fits, "{name} has shape {shape:?}, expected utterances of {lengths:?} slices");
     let width: usize = shape[2..].iter().product();
     Ok(lengths.iter().enumerate().map(|(u, n)| values[u * shape[1] * width..][..n * width].to_vec()).collect())
 }
@@ -154,7 +167,8 @@ fn intermediate(golden: &Golden, net: &Srf<f32>, n_layers: usize) -> anyhow::Res
 
 fn losses(golden: &Golden, net: &mut Srf<f32>) -> anyhow::Result<Vec<Finding>> {
     let (labels, n_labels) = (golden.counts("in.labels")?, golden.counts("in.label_len")?);
-    let width = labels.len() / n_labels.len();
+    let width = labels.len() / n_labels.len().max(1);
+    ensure!(n_labels.iter().all(|&n| n <= width), "in.label_len is {n_labels:?}, in.labels has {width} an utterance");
     let labels: Vec<u32> = labels.iter().map(|&label| label as u32).collect();
     let labels: Vec<&[u32]> = n_labels.iter().enumerate().map(|(u, &n)| &labels[u * width..][..n]).collect();
     let loss = net.loss(&labels);

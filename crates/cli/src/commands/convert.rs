@@ -1,18 +1,18 @@
-//! `srf convert`: recordings of any kind in, 16-bit mono WAV files out.
+//! `srf convert`: recordings of any kind in, 16-bit WAV files out.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use audio::convert::{ConvertError, Converted, convert};
-use audio::{Channel, ReadAudioError, Recording, Selection};
+use audio::convert::{Conversion, ConvertError, Converted, convert};
+use audio::{Channel, ReadAudioError, Recording};
 use rayon::prelude::*;
 
 use crate::Exit;
 use crate::commands::recordings;
 use crate::printer::{Printer, human_duration};
 
-/// Turn any recording into a 16-bit mono WAV
+/// Turn any recording into a 16-bit WAV
 ///
 /// Reads WAV, NIST SPHERE (shorten inside too), FLAC, MP3, Ogg Vorbis and AIFF, deciding by content.
 #[derive(clap::Args)]
@@ -34,9 +34,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "HZ")]
     rate: Option<u32>,
 
-    /// Which channel: its number from 0, or `mix` for the mean of all
-    #[arg(long, value_name = "N|mix", default_value = "mix", value_parser = parse_channel)]
-    channel: Channel,
+    /// Just one channel: its number from 0, or `mix` for the mean of all; every channel is kept when absent
+    #[arg(long, value_name = "N|mix", value_parser = parse_channel)]
+    channel: Option<Channel>,
 
     /// Where to start, in seconds
     #[arg(long, value_name = "S", default_value_t = 0.0)]
@@ -49,19 +49,19 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     let Args { inputs, output, rate, channel, start, end } = args;
-    let selection = Selection { channel, start_s: start, end_s: end };
+    let conversion = Conversion { channel, start_s: start, end_s: end, rate_hz: rate };
     if let [input] = inputs.as_slice()
         && !input.is_dir()
         && !output.is_dir()
         && !ends_in_separator(&output)
     {
-        let converted = convert_one(input, &output, selection, rate)?;
+        let converted = convert_one(input, &output, conversion)?;
         remark_clipped(input, converted, out);
         let Converted { rate_hz, .. } = converted;
         out.remark(format!("{}: {} at {rate_hz} Hz", output.display(), human_duration(converted.duration_s())));
         return Ok(Exit::Done);
     }
-    convert_many(&inputs, &output, selection, rate, out)
+    convert_many(&inputs, &output, conversion, out)
 }
 
 fn ends_in_separator(path: &Path) -> bool {
@@ -75,13 +75,8 @@ fn parse_channel(text: &str) -> Result<Channel, String> {
     text.parse().map(Channel::Only).map_err(|_| "expected a number from 0, or `mix`".to_owned())
 }
 
-fn convert_one(
-    source: &Path,
-    target: &Path,
-    selection: Selection,
-    rate_hz: Option<u32>,
-) -> Result<Converted, ConvertError> {
-    convert(&Recording::open(source)?, selection, rate_hz, target)
+fn convert_one(source: &Path, target: &Path, conversion: Conversion) -> Result<Converted, ConvertError> {
+    convert(&Recording::open(source)?, conversion, target)
 }
 
 fn remark_clipped(source: &Path, converted: Converted, out: &Printer) {
@@ -91,13 +86,7 @@ fn remark_clipped(source: &Path, converted: Converted, out: &Printer) {
 }
 
 /// All recordings into a directory; those that fail are told, the rest goes on.
-fn convert_many(
-    sources: &[PathBuf],
-    target: &Path,
-    selection: Selection,
-    rate_hz: Option<u32>,
-    out: &Printer,
-) -> anyhow::Result<Exit> {
+fn convert_many(sources: &[PathBuf], target: &Path, conversion: Conversion, out: &Printer) -> anyhow::Result<Exit> {
     if target.is_file() {
         bail!("`{}` is a file, expected a directory for several recordings", target.display());
     }
@@ -108,7 +97,7 @@ fn convert_many(
         .map(|(source, target)| {
             let made = target.parent().map_or(Ok(()), std::fs::create_dir_all);
             let made = made.map_err(|cause| ConvertError::Write { path: target.clone(), cause });
-            let result = made.and_then(|()| convert_one(source, target, selection, rate_hz));
+            let result = made.and_then(|()| convert_one(source, target, conversion));
             progress.inc(1);
             result
         })
