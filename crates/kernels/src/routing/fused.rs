@@ -158,6 +158,13 @@ impl Layer {
         lane / BLOCK * self.depth_out * BLOCK + lane % BLOCK
     }
 
+    /// Utterances to walk through side by side: few, so that their poses and sums stay in the first-level cache, unless
+    /// the weights are too many for the second-level cache, where each loading of them should serve many.
+    fn n_side_by_side(&self) -> usize {
+        const SECOND_LEVEL_FLOATS: usize = 1 << 19;
+        if self.n_in * self.len * self.depth_in <= SECOND_LEVEL_FLOATS { TILE } else { usize::MAX }
+    }
+
     /// Input capsules to handle together.
     fn n_together(&self) -> usize {
         (VOTES_FLOATS / (TILE * self.len)).clamp(1, MAX_INPUTS)

@@ -143,7 +143,9 @@ fn run_layer<V: Vector>(layer: &Layer, task: &mut Task<'_>) {
     // SAFETY: rows and layer hold what `all` checked, and both functions size the scratch that they use.
     unsafe {
         if layer.n_iterations == 1 && task.rows.len() > 1 {
-            side_by_side::<V>(layer, &task.rows, task.scratch);
+            for rows in task.rows.chunks(layer.n_side_by_side()) {
+                side_by_side::<V>(layer, rows, task.scratch);
+            }
         } else {
             for row in &task.rows {
                 alone::<V>(layer, row, task.scratch);
