@@ -11,9 +11,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ("audio", &[]),
     ("text", &[]),
     ("model", &["kernels"]),
-    ("asr", &["audio", "model", "text"]),
-    ("train", &["asr", "audio", "model", "text"]),
-    ("cli", &["kernels", "audio", "model", "text", "asr", "train"]),
+    ("train", &["audio", "model", "text"]),
+    ("cli", &["kernels", "audio", "model", "text", "train"]),
 ];
 
 const MAX_FILE_LINES: usize = 600;
