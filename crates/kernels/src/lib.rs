@@ -4,8 +4,8 @@
 //! the table of [`Kernels`].
 //! The other rows (`avx2`, `avx512`, `neon`) are optimisations of it for `f32`, found at run time; one suite of tests
 //! runs on every row.
-//! No operation allocates on its hot path, and none depends on the number of threads or on an utterance's batch
-//! mates: the same utterance gives the same bits.
+//! No operation allocates anything the size of its data, and none depends on the number of threads or on an
+//! utterance's batch mates: the same utterance gives the same bits.
 
 mod adam;
 pub mod batch_norm;
