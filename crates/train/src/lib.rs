@@ -3,6 +3,7 @@
 pub mod augment;
 pub mod builtin;
 pub mod corpus;
+pub mod events;
 
 mod noise;
 mod playback;
