@@ -11,7 +11,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("audio", &[]),
     ("text", &[]),
     ("model", &["kernels"]),
-    ("train", &["audio", "model", "text"]),
+    ("train", &["kernels", "audio", "model", "text"]),
     ("cli", &["kernels", "audio", "model", "text", "train"]),
 ];
 

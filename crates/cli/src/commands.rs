@@ -8,6 +8,7 @@ pub(crate) mod info;
 pub(crate) mod prepare;
 pub(crate) mod sclite;
 pub(crate) mod score;
+pub(crate) mod train;
 pub(crate) mod validate;
 
 mod recordings;

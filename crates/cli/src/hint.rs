@@ -3,12 +3,15 @@
 use std::error::Error;
 
 use audio::convert::ConvertError;
+use model::config::OverrideError;
 use model::weights::LoadWeightsError;
 use text::score::files::ScoreFilesError;
 use text::score::pairing::PairError;
 use text::score::read::ReadTranscriptError;
 use train::builtin::layout::WriteCorpusError;
 use train::corpus::prepare::PrepareError;
+use train::trainer::TrainError;
+use train::trainer::prepared::LoadPreparedError;
 
 /// The advice of the first error in the chain that has some.
 ///
@@ -26,11 +29,14 @@ fn advice(cause: &(dyn Error + 'static)) -> Option<String> {
     }
     first_hint!(
         ConvertError,
+        LoadPreparedError,
         LoadWeightsError,
+        OverrideError,
         PairError,
         PrepareError,
         ReadTranscriptError,
         ScoreFilesError,
+        TrainError,
         WriteCorpusError,
     )
 }

@@ -75,6 +75,13 @@ impl ModelConfig {
         }
     }
 
+    /// The same network with another number of output classes.
+    pub fn with_classes(&self, classes: usize) -> Self {
+        match self {
+            Self::Srf(srf) => Self::Srf(SrfConfig { classes, ..srf.clone() }),
+        }
+    }
+
     /// The class of the CTC blank: always the last.
     pub fn blank_class(&self) -> usize {
         self.n_classes() - 1

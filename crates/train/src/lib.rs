@@ -4,6 +4,7 @@ pub mod augment;
 pub mod builtin;
 pub mod corpus;
 pub mod events;
+pub mod trainer;
 
 mod noise;
 mod playback;

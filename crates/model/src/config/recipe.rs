@@ -59,6 +59,12 @@ impl Recipe {
         toml::to_string(self).expect("plain numbers, words and lists of them have a TOML form")
     }
 
+    /// The first key in which the texts of two recipes differ, with both values.
+    pub fn first_difference(one: &str, other: &str) -> Option<(String, String, String)> {
+        let [one, other] = [one, other].map(|text| toml::from_str::<toml::Table>(text).unwrap_or_default());
+        difference("", &one, &other)
+    }
+
     /// Checks every value against its bounds, and that the tables fit each other.
     pub fn validate(&self) -> Result<(), InvalidConfig> {
         self.model.validate()?;
@@ -87,4 +93,16 @@ pub(super) fn model_from_table(mut table: Spanned<DeTable<'_>>) -> Result<ModelC
     match architecture {
         Architecture::Srf => from_table(table).map(ModelConfig::Srf),
     }
+}
+
+fn difference(tables: &str, one: &toml::Table, other: &toml::Table) -> Option<(String, String, String)> {
+    let keys = one.keys().chain(other.keys().filter(|key| !one.contains_key(*key)));
+    keys.map(|key| (key, one.get(key), other.get(key))).filter(|(_, a, b)| a != b).find_map(|(key, a, b)| {
+        let key = if tables.is_empty() { key.clone() } else { format!("{tables}.{key}") };
+        let said = |value: Option<&toml::Value>| value.map_or_else(|| "nothing".to_owned(), ToString::to_string);
+        match (a, b) {
+            (Some(toml::Value::Table(a)), Some(toml::Value::Table(b))) => difference(&key, a, b),
+            _ => Some((key, said(a), said(b))),
+        }
+    })
 }
