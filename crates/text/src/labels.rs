@@ -3,6 +3,7 @@
 //! In: a text in some units (phones, characters or words). Out: class numbers, and back.
 //! Class 0 is always padding and the last class always the CTC blank; the symbols of the set lie between.
 
+pub mod mapping;
 pub mod timit;
 pub mod wsj;
 
