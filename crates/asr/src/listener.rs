@@ -8,7 +8,7 @@ use std::sync::Arc;
 use audio::features::Extractor;
 use audio::features::cmvn::{Cmvn, CmvnMode, CmvnStats, OnlineCmvn};
 use audio::resample::{ResampleError, Resampler};
-use model::stream::SrfStream;
+use model::inference::InferenceStream;
 
 use crate::recognizer::Shared;
 
@@ -67,7 +67,7 @@ pub struct Listener {
     n_samples: u64,
     extractor: Extractor,
     normaliser: Normaliser,
-    network: SrfStream<f32>,
+    network: InferenceStream<f32>,
     samples: Vec<f32>,
     frames: Vec<f32>,
 }
