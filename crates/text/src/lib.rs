@@ -1,4 +1,7 @@
 //! Log-probabilities in, labels, words and scores out.
 
 pub mod labels;
+
+pub mod decode;
+
 pub mod score;
