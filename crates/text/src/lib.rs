@@ -3,5 +3,6 @@
 pub mod labels;
 
 pub mod decode;
+pub mod output;
 
 pub mod score;
