@@ -19,17 +19,6 @@ pub struct Clockwork {
     look_ahead_frames: Option<usize>,
 }
 
-/// The parts of a label's delay, in milliseconds from the middle of the sound to the text.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Delay {
-    /// What the model must hear first; none where it must hear the whole utterance.
-    pub algorithmic_ms: Option<f64>,
-    /// What chunks and resampling add.
-    pub buffering_ms: f64,
-    /// What computing adds.
-    pub compute_ms: f64,
-}
-
 impl Clockwork {
     pub(crate) fn new(front_end: &FeaturesConfig, network: &Inference<f32>) -> Self {
         let reach_frames = front_end.look_ahead_frames();
@@ -56,6 +45,11 @@ impl Clockwork {
     pub fn span_s(&self, start: usize, end: usize) -> (f64, f64) {
         let edge_s = |slice: usize| (slice as f64 - 0.5) * self.slice_s + self.window_s / 2.0;
         (edge_s(start).max(0.0), edge_s(end).max(0.0))
+    }
+
+    /// The window of a frame.
+    pub(crate) fn window_ms(&self) -> f64 {
+        1000.0 * self.window_s
     }
 
     /// How much must have been heard before a slice can be known.

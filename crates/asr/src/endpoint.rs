@@ -94,8 +94,7 @@ pub(crate) struct Kinds(Vec<Kind>);
 impl Kinds {
     pub(crate) fn new(labels: &LabelSet) -> Self {
         let kind = |class: usize| match labels.symbol(class) {
-            None => Kind::Silence,
-            Some(" ") => Kind::Silence,
+            None | Some(" ") => Kind::Silence,
             Some(_) if Some(class) == labels.end_of_sentence() => Kind::EndOfSentence,
             Some(symbol) if SILENCES.contains(&symbol) => Kind::Silence,
             Some(_) => Kind::Speech,

@@ -5,46 +5,18 @@
 
 use std::sync::Arc;
 
-use audio::features::Extractor;
 use audio::features::cmvn::{Cmvn, CmvnMode, CmvnStats, OnlineCmvn};
-use audio::resample::{ResampleError, Resampler};
 use model::inference::InferenceStream;
+use model::stream::{TapConfig, Taps};
 
+use crate::front::{AcceptError, Front};
 use crate::recognizer::Shared;
-
-/// Louder than this is no sound but a broken file; kept within, features stay finite.
-const LOUDEST: f32 = 1e9;
-
-/// Why samples were not taken.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum AcceptError {
-    /// A rate that cannot be resampled.
-    #[error(transparent)]
-    Rate(#[from] ResampleError),
-    /// A stream has one rate.
-    #[error("the stream started at {expected_hz} Hz and goes on at {found_hz} Hz, expected one rate until it is reset")]
-    RateChanged {
-        /// The rate of these samples.
-        found_hz: u32,
-        /// The rate of those before.
-        expected_hz: u32,
-    },
-    /// A sample that is no number.
-    #[error("sample {index} of the stream is {found}, expected a finite number")]
-    NotFinite {
-        /// Which sample, counted from the start of the stream.
-        index: u64,
-        /// What it is.
-        found: f32,
-    },
-}
 
 /// How the frames of a stream are normalised.
 enum Normaliser {
     None,
     Fixed(Cmvn),
-    Online(OnlineCmvn),
+    Online(Box<OnlineCmvn>),
 }
 
 impl Normaliser {
@@ -62,26 +34,18 @@ pub struct Listener {
     shared: Arc<Shared>,
     /// The speaker's own statistics, if known.
     statistics: Option<CmvnStats>,
-    resampler: Option<Resampler>,
-    rate_hz: u32,
-    n_samples: u64,
-    extractor: Extractor,
+    front: Front,
     normaliser: Normaliser,
     network: InferenceStream<f32>,
-    samples: Vec<f32>,
     frames: Vec<f32>,
 }
 
 impl Listener {
     pub(crate) fn new(shared: Arc<Shared>, statistics: Option<CmvnStats>) -> Self {
         Self {
+            front: shared.front(),
             normaliser: normaliser(&shared, statistics.as_ref()),
-            extractor: shared.extractor.clone(),
             network: shared.network.stream(),
-            resampler: None,
-            rate_hz: shared.front_end.rate_hz,
-            n_samples: 0,
-            samples: Vec::new(),
             frames: Vec::new(),
             statistics,
             shared,
@@ -91,16 +55,7 @@ impl Listener {
     /// Takes samples on the scale of 16-bit integers, at `rate_hz`, and appends the log-probabilities that they
     /// complete.
     pub fn accept(&mut self, samples: &[f32], rate_hz: u32, log_probs: &mut Vec<f32>) -> Result<(), AcceptError> {
-        self.start(rate_hz)?;
-        if let Some(at) = samples.iter().position(|value| !value.is_finite()) {
-            return Err(AcceptError::NotFinite { index: self.n_samples + at as u64, found: samples[at] });
-        }
-        self.n_samples += samples.len() as u64;
-        self.samples.clear();
-        match &mut self.resampler {
-            Some(resampler) => resampler.accept(samples, &mut self.samples),
-            None => self.samples.extend_from_slice(samples),
-        }
+        self.front.accept(samples, rate_hz, &mut self.frames)?;
         self.hear(log_probs);
         Ok(())
     }
@@ -108,54 +63,39 @@ impl Listener {
     /// Appends the log-probabilities that were waiting for what comes after; what follows is a new utterance of the
     /// same speaker.
     pub fn flush(&mut self, log_probs: &mut Vec<f32>) {
-        self.samples.clear();
-        if let Some(resampler) = &mut self.resampler {
-            resampler.finish(&mut self.samples);
-        }
+        self.front.flush(&mut self.frames);
         self.hear(log_probs);
-        self.frames.clear();
-        self.extractor.finish(&mut self.frames);
-        self.normaliser.apply(&mut self.frames);
-        self.network.accept(&self.frames, log_probs);
         self.network.finish(log_probs);
     }
 
     /// Forgets everything heard, the rate too.
     pub fn reset(&mut self) {
-        self.resampler = None;
-        self.n_samples = 0;
-        self.extractor.reset();
+        self.front.reset();
         self.network.reset();
         self.normaliser = normaliser(&self.shared, self.statistics.as_ref());
     }
 
+    /// Opens or closes a tap on the routing; whether the network has one.
+    pub fn tap(&mut self, config: Option<TapConfig>) -> bool {
+        self.network.srf().map(|stream| stream.tap(config)).is_some()
+    }
+
+    /// What an open tap has gathered; whoever reads it clears it.
+    pub fn taps(&mut self) -> Option<&mut Taps<f32>> {
+        self.network.srf()?.taps()
+    }
+
     /// How much was heard since the start.
     pub fn heard_s(&self) -> f64 {
-        self.n_samples as f64 / f64::from(self.rate_hz)
+        self.front.heard_s()
     }
 
-    fn start(&mut self, rate_hz: u32) -> Result<(), AcceptError> {
-        let expected_hz = self.rate_hz;
-        if 0 < self.n_samples && rate_hz != expected_hz {
-            return Err(AcceptError::RateChanged { found_hz: rate_hz, expected_hz });
-        }
-        if self.n_samples == 0 && (self.resampler.is_none() || rate_hz != expected_hz) {
-            let model_hz = self.shared.front_end.rate_hz;
-            let resampler = Resampler::new(rate_hz, model_hz)?;
-            self.resampler = (rate_hz != model_hz).then_some(resampler);
-            self.rate_hz = rate_hz;
-        }
-        Ok(())
-    }
-
-    /// Takes what is in `samples` through features, normalisation and network.
+    /// Takes the frames through normalisation and network.
     fn hear(&mut self, log_probs: &mut Vec<f32>) {
-        self.samples.iter_mut().for_each(|value| *value = value.clamp(-LOUDEST, LOUDEST));
-        self.frames.clear();
-        self.extractor.accept(&self.samples, &mut self.frames);
         if !self.frames.is_empty() {
             self.normaliser.apply(&mut self.frames);
             self.network.accept(&self.frames, log_probs);
+            self.frames.clear();
         }
     }
 }
@@ -166,7 +106,8 @@ fn normaliser(shared: &Shared, statistics: Option<&CmvnStats>) -> Normaliser {
         CmvnMode::Off => Normaliser::None,
         CmvnMode::Online => {
             let n_dims = shared.front_end.n_dims();
-            Normaliser::Online(OnlineCmvn::new(config, n_dims, statistics.cloned(), shared.cmvn.clone()))
+            let cmvn = OnlineCmvn::new(config, n_dims, statistics.cloned(), shared.cmvn.clone());
+            Normaliser::Online(Box::new(cmvn))
         }
         CmvnMode::Global => fixed(shared.cmvn.as_ref(), config.norm_vars),
         CmvnMode::Speaker | CmvnMode::Utterance => fixed(statistics.or(shared.cmvn.as_ref()), config.norm_vars),

@@ -14,6 +14,7 @@ use text::labels::LabelSet;
 use crate::delay::Clockwork;
 use crate::directory::{self, InvalidParts, ModelParts, ReadModelError};
 use crate::endpoint::Kinds;
+use crate::front::Front;
 use crate::listener::Listener;
 use crate::options::{StartStreamError, StreamOptions};
 use crate::stream::Stream;
@@ -28,13 +29,20 @@ pub struct Recognizer {
 pub(crate) struct Shared {
     pub(crate) front_end: FeaturesConfig,
     /// One at its start, tables built, to be copied.
-    pub(crate) extractor: Extractor,
+    extractor: Extractor,
     pub(crate) network: Arc<Inference<f32>>,
     pub(crate) labels: LabelSet,
     pub(crate) kinds: Kinds,
     pub(crate) cmvn: Option<CmvnStats>,
     pub(crate) clockwork: Clockwork,
     pub(crate) card: String,
+}
+
+impl Shared {
+    /// A front end at its start.
+    pub(crate) fn front(&self) -> Front {
+        Front::new(self.extractor.clone(), self.front_end.rate_hz)
+    }
 }
 
 impl Recognizer {
@@ -80,6 +88,10 @@ impl Recognizer {
             return Err(StartStreamError::NoSpeakerStatistics);
         }
         Ok(Listener::new(Arc::clone(&self.shared), statistics))
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
     }
 
     /// What the classes stand for.

@@ -1,0 +1,1 @@
+//! Directories good and bad.
