@@ -3,8 +3,10 @@
 pub mod config;
 pub mod frames;
 pub mod front_end;
+pub mod inference;
 pub mod init;
 pub mod layers;
+pub mod network;
 pub mod optim;
 pub mod params;
 pub mod random;

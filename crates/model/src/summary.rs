@@ -99,6 +99,11 @@ fn reach_frames(features: &FeaturesConfig, contexts: impl Iterator<Item = usize>
     features.reach_frames() + CONV_REACH_FRAMES + FRAMES_PER_SLICE * contexts.sum::<usize>()
 }
 
+/// Feature frames after its own that a slice of an SRF network waits for.
+pub fn srf_look_ahead_frames(srf: &SrfConfig) -> usize {
+    CONV_REACH_FRAMES + FRAMES_PER_SLICE * srf.capsule_shapes().map(|shape| shape.window_right).sum::<usize>()
+}
+
 /// Numbers in an SRF network; within `u64` for all sizes within their bounds.
 pub fn srf_parameters(srf: &SrfConfig) -> ParameterCount {
     let total = srf_layers(srf).iter().map(|layer| layer.parameters).sum();

@@ -286,12 +286,12 @@ pub enum LoadLabelsError {
         limit: u64,
     },
     /// What stands in it.
-    #[error("`{path}`: {source}")]
+    #[error("`{path}`: {cause}")]
     Parse {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        source: ParseLabelsError,
+        cause: ParseLabelsError,
     },
 }
 
@@ -348,7 +348,7 @@ impl LabelSet {
         }
         let mut text = String::new();
         file.take(MAX_FILE_BYTES).read_to_string(&mut text).map_err(read)?;
-        Self::parse(&text).map_err(|source| LoadLabelsError::Parse { path: path.to_owned(), source })
+        Self::parse(&text).map_err(|cause| LoadLabelsError::Parse { path: path.to_owned(), cause })
     }
 
     /// Writes a `labels.txt`.

@@ -1,0 +1,67 @@
+//! The network of any architecture: feature frames in, logits out; gradients back.
+//!
+//! # Shapes
+//! - in: frames of `[features]` with [`Network::margin`], out: ceil(n / [`Network::frames_per_slice`]) slices of
+//!   `[classes]` for n frames
+
+use kernels::Element;
+
+use crate::config::ModelConfig;
+use crate::frames::Frames;
+use crate::params::Layout;
+use crate::srf::{BatchLoss, Labels, Mode, Srf};
+use crate::summary::FRAMES_PER_SLICE;
+
+/// The layers, their activations and their gradients, in memory that is sized by the largest batch and reused.
+#[non_exhaustive]
+pub enum Network<E> {
+    /// Capsules with routing.
+    Srf(Box<Srf<E>>),
+}
+
+impl<E: Element> Network<E> {
+    /// The network that `config`, which has been checked, describes, and where its parameters live.
+    pub fn new(config: &ModelConfig) -> (Self, Layout) {
+        match config {
+            ModelConfig::Srf(config) => {
+                let (net, layout) = Srf::new(config);
+                (Self::Srf(Box::new(net)), layout)
+            }
+        }
+    }
+
+    /// Zero frames that the input needs before and after each utterance.
+    pub fn margin(&self) -> [usize; 2] {
+        match self {
+            Self::Srf(_) => Srf::<E>::MARGIN,
+        }
+    }
+
+    /// Feature frames that become one slice of logits.
+    pub fn frames_per_slice(&self) -> usize {
+        match self {
+            Self::Srf(_) => FRAMES_PER_SLICE,
+        }
+    }
+
+    /// Computes the logits of `x`; only batch norms write to `values`, their moving statistics.
+    pub fn forward(&mut self, values: &mut [E], mode: Mode<'_>, x: &Frames<E>) -> &Frames<E> {
+        match self {
+            Self::Srf(net) => net.forward(values, mode, x),
+        }
+    }
+
+    /// The loss of the last forward pass, and its gradient for [`Network::backward`].
+    pub fn loss(&mut self, labels: &[Labels<'_>]) -> &BatchLoss<E> {
+        match self {
+            Self::Srf(net) => net.loss(labels),
+        }
+    }
+
+    /// Adds the gradient of the last loss to `gradient`; `values`, `mode` and `x` are those of the forward pass.
+    pub fn backward(&mut self, values: &[E], mode: Mode<'_>, x: &Frames<E>, gradient: &mut [E]) {
+        match self {
+            Self::Srf(net) => net.backward(values, mode, x, gradient),
+        }
+    }
+}
