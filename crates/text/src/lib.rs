@@ -1,4 +1,8 @@
 //! Log-probabilities in, labels, words and scores out.
 
 pub mod labels;
+
+pub mod decode;
+pub mod output;
+
 pub mod score;

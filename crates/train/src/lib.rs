@@ -3,7 +3,10 @@
 pub mod augment;
 pub mod builtin;
 pub mod corpus;
+pub mod evaluate;
 pub mod events;
+pub mod report;
+pub mod tensorboard;
 pub mod trainer;
 
 mod noise;

@@ -31,7 +31,7 @@ use std::time::Duration;
 use model::config::Recipe;
 
 use crate::corpus::Watcher;
-use crate::events::{Measured, Record};
+use crate::events::{Machine, Measured, Record};
 
 use self::prepared::Prepared;
 
@@ -49,6 +49,8 @@ pub struct TrainJob {
     pub from: Option<PathBuf>,
     /// The command line, for the record.
     pub command: Vec<String>,
+    /// Where it runs, for the record.
+    pub machine: Machine,
     /// From one checkpoint to the next; one is written after each epoch besides.
     pub save_every: Duration,
     /// The most memory that features (or samples) may take; beyond it they are computed again in each epoch.

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use model::config::{Override, Recipe};
+use train::events::Machine;
 use train::trainer::prepared::Prepared;
 use train::trainer::{Outcome, TrainJob, train};
 
@@ -76,6 +77,7 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
         run,
         from,
         command: std::env::args().collect(),
+        machine: machine(),
         save_every: minutes(save_every)?,
         max_cache_bytes: (cache.max(0.0) * f64::from(1 << 30)) as u64,
     };
@@ -123,5 +125,20 @@ fn tell(outcome: &Outcome, out: &Printer) {
             }
             out.remark(format_args!("the model is in `{}`", model.display()));
         }
+    }
+}
+
+fn machine() -> Machine {
+    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+    let processor = read("/proc/cpuinfo");
+    let processor = processor.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    let memory = read("/proc/meminfo");
+    let memory_kib = memory.lines().find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next());
+    Machine {
+        processor: processor.map_or(std::env::consts::ARCH, |(_, name)| name.trim()).to_owned(),
+        n_threads: rayon::current_num_threads(),
+        memory_gib: memory_kib.and_then(|kib| kib.parse().ok()).unwrap_or(0.0) / f64::from(1 << 20),
+        system: std::env::consts::OS.to_owned(),
+        kernels: <f32 as kernels::Element>::kernels().name.to_owned(),
     }
 }

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
+use asr::directory::WriteModelError;
 use audio::features::FeaturesConfigError;
 use model::config::InvalidConfig;
-use model::weights::{LoadWeightsError, SaveWeightsError};
+use model::weights::LoadWeightsError;
 
 use super::checkpoint::WriteCheckpointError;
 use super::run_dir::RunDirError;
@@ -94,7 +95,7 @@ pub enum TrainError {
     Checkpoint(#[from] WriteCheckpointError),
     /// The model.
     #[error(transparent)]
-    Weights(#[from] SaveWeightsError),
+    Model(#[from] WriteModelError),
 }
 
 impl TrainError {

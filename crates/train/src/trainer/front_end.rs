@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use audio::features::cmvn::{Cmvn, CmvnMode, CmvnStats, OnlineCmvn};
+use asr::features::mapping;
 use audio::features::{Extractor, FeaturesConfig as AudioConfig, FeaturesConfigError};
 use audio::{Channel, ReadAudioError, Recording, Selection, resample};
 use model::config::FeaturesConfig;
@@ -111,26 +112,4 @@ pub(crate) fn extract(extractor: &mut Extractor, samples: &[f32]) -> Vec<f32> {
     extractor.accept(samples, &mut frames);
     extractor.finish(&mut frames);
     frames
-}
-
-fn mapping(features: &FeaturesConfig) -> AudioConfig {
-    use model::config::Cmvn as Mode;
-    let mode = match features.cmvn {
-        Mode::Speaker => CmvnMode::Speaker,
-        Mode::Global => CmvnMode::Global,
-        Mode::Online => CmvnMode::Online,
-        Mode::None => CmvnMode::Off,
-    };
-    let default = AudioConfig::default();
-    AudioConfig {
-        rate_hz: features.sample_rate_hz as u32,
-        frame_ms: features.window_ms,
-        shift_ms: features.shift_ms,
-        n_mels: features.mel_bins,
-        use_energy: features.energy,
-        delta_order: features.delta_order,
-        delta_window_frames: features.delta_window,
-        cmvn: audio::features::cmvn::CmvnConfig { mode, norm_vars: features.cmvn_variance, ..default.cmvn },
-        ..default
-    }
 }

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use kernels::CtcLoss;
 use model::config::{ModelConfig, TrainingConfig};
 use model::init::initialise;
 use model::layers::Draw;
 use model::network::Network;
 use model::optim::{Adam, clip_norm, global_norm};
 use model::params::Params;
-use model::srf::Mode;
+use model::srf::{CtcLoss, Mode};
 
 use super::data::{Batch, Dataset};
 use crate::seed::generator;

@@ -1,39 +1,39 @@
 //! The finished model: parameters in, a model directory with its card out.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::path::Path;
 
-use model::config::Recipe;
-use model::params::Params;
-use model::weights;
+use asr::directory::{self, ModelParts};
+use audio::features::cmvn::CmvnStats;
+use model::config::TrainingConfig;
 
 use super::TrainJob;
 use super::checkpoint::{Head, State};
 use super::error::TrainError;
-use super::run_dir::RunDirError;
 use crate::events::Measured;
+
+/// Everything that a model directory holds.
+pub(super) fn parts(job: &TrainJob, values: Vec<f32>, head: &Head, card: String) -> ModelParts {
+    ModelParts {
+        model: job.recipe.model.clone(),
+        features: job.recipe.features.clone(),
+        labels: job.data.labels.clone(),
+        cmvn: head.cmvn.as_deref().and_then(CmvnStats::from_kaldi),
+        values,
+        card,
+    }
+}
 
 /// Writes the model directory `dir`.
 pub(super) fn write(
     dir: &Path,
     job: &TrainJob,
-    params: &Params<f32>,
+    values: Vec<f32>,
     head: &Head,
     state: &State,
     dev: Option<&Measured>,
 ) -> Result<(), TrainError> {
-    let write = |name: &str, text: &str| {
-        let path = dir.join(name);
-        fs::write(&path, text).map_err(RunDirError::write(&path))
-    };
-    fs::create_dir_all(dir).map_err(RunDirError::write(dir))?;
-    let recipe = Recipe { training: None, ..job.recipe.clone() };
-    weights::save(&dir.join("weights.safetensors"), &recipe.model, params)?;
-    write("config.toml", &recipe.format())?;
-    write("labels.txt", &head.labels)?;
-    write("card.md", &card(job, head, state, dev))?;
-    Ok(())
+    Ok(directory::write(dir, &parts(job, values, head, card(job, head, state, dev)))?)
 }
 
 fn card(job: &TrainJob, head: &Head, state: &State, dev: Option<&Measured>) -> String {
@@ -80,4 +80,20 @@ fn card(job: &TrainJob, head: &Head, state: &State, dev: Option<&Measured>) -> S
         card.push('\n');
     }
     card
+}
+
+/// What a run is, for people and programs that come later.
+pub(super) fn run_json(job: &TrainJob, training: &TrainingConfig, n_values: usize) -> String {
+    let run = serde_json::json!({
+        "command": job.command,
+        "recipe": job.recipe_name,
+        "seed": training.seed,
+        "n_parameters": n_values,
+        "data": job.data.path,
+        "data_fingerprint": job.data.fingerprint,
+        "from": job.from,
+        "version": env!("CARGO_PKG_VERSION"),
+        "machine": job.machine,
+    });
+    serde_json::to_string_pretty(&run).expect("plain data has a JSON form") + "\n"
 }

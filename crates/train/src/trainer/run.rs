@@ -134,6 +134,7 @@ impl Run<'_> {
     /// What a new run does before its first step.
     pub(super) fn begin(&mut self) -> Result<(), TrainError> {
         self.dir.write("recipe.toml", &self.head.recipe)?;
+        self.dir.write("run.json", &publish::run_json(self.job, self.training, self.head.n_values))?;
         let skipped = self.data.train.skipped.iter().chain(&self.data.dev.skipped);
         for utterance in skipped.cloned().collect::<Vec<_>>() {
             self.tell(Event::SkippedUtterance(utterance))?;
@@ -370,7 +371,7 @@ impl Run<'_> {
         self.learner.params.values = mean(&kept);
         let dev = self.validate().map(|validation| validation.measured);
         let model = self.dir.path().join("model");
-        publish::write(&model, self.job, &self.learner.params, &self.head, &self.state, dev.as_ref())?;
+        publish::write(&model, self.job, self.learner.params.values.clone(), &self.head, &self.state, dev.as_ref())?;
         let n_epochs = self.state.epoch - 1;
         let reason = if n_epochs < self.training.epochs { EndReason::StoppedEarly } else { EndReason::Completed };
         let remark = format!("the mean of the last {} of {n_epochs} epochs", self.kept.len());

@@ -22,7 +22,7 @@ use super::{TrainJob, TrainWatcher};
 use crate::augment::Augmenter;
 use crate::corpus::{TRAIN, Utterance};
 use crate::events::log::{FILE_NAME, Log};
-use crate::events::{DataPart, Event, Machine, Resume, RunStart};
+use crate::events::{DataPart, Event, Resume, RunStart};
 
 /// A job whose run directory is ours.
 pub(super) struct Start<'a> {
@@ -271,21 +271,6 @@ fn run_start(job: &TrainJob, training: &TrainingConfig, data: &Data, n_values: u
         n_epochs: training.epochs,
         n_steps_per_epoch: data.plan(training, 1).len(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        machine: machine(),
-    }
-}
-
-fn machine() -> Machine {
-    let processor = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let processor = processor.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
-    let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let memory_kib =
-        memory.lines().find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next()?.parse().ok());
-    Machine {
-        processor: processor.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, name)| name.trim().to_owned()),
-        n_threads: rayon::current_num_threads(),
-        memory_gib: memory_kib.unwrap_or(0.0) / f64::from(1 << 20),
-        system: std::env::consts::OS.to_owned(),
-        kernels: <f32 as kernels::Element>::kernels().name.to_owned(),
+        machine: job.machine.clone(),
     }
 }
