@@ -3,9 +3,11 @@
 pub(crate) mod bench;
 pub(crate) mod compare;
 pub(crate) mod convert;
+pub(crate) mod evaluate;
 pub(crate) mod features;
 pub(crate) mod info;
 pub(crate) mod prepare;
+pub(crate) mod runs;
 pub(crate) mod sclite;
 pub(crate) mod score;
 pub(crate) mod validate;

@@ -9,6 +9,7 @@ use text::score::pairing::PairError;
 use text::score::read::ReadTranscriptError;
 use train::builtin::layout::WriteCorpusError;
 use train::corpus::prepare::PrepareError;
+use train::runs::LoadRunError;
 
 /// The advice of the first error in the chain that has some.
 ///
@@ -26,6 +27,7 @@ fn advice(cause: &(dyn Error + 'static)) -> Option<String> {
     }
     first_hint!(
         ConvertError,
+        LoadRunError,
         LoadWeightsError,
         PairError,
         PrepareError,
