@@ -48,7 +48,7 @@ fn heard(dir: &Path) -> (Recognizer, Vec<Utterance>, Vec<Vec<String>>) {
     let answers = run(&recognizer, &utterances).answers;
     let phones = answers.iter().map(|answer| answer.recognised.iter().map(|r| r.text.clone()).collect());
     let phones: Vec<Vec<String>> = phones.collect();
-    assert!(phones.iter().all(|phones| phones.len() > 2), "the model should write something: {phones:?}");
+    assert!(phones.iter().all(|phones| phones.len() > 1), "the model should write something: {phones:?}");
     (recognizer, utterances, phones)
 }
 
