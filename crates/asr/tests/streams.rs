@@ -181,7 +181,8 @@ fn alone_equals_among_others_on_any_number_of_threads() {
 fn a_recording_that_cannot_be_read_is_told_and_the_others_go_on() {
     let dir = tempfile::tempdir().unwrap();
     let mut utterances = utterances(dir.path(), 2);
-    let missing = Utterance { path: dir.path().join("missing.wav"), speaker: "nobody".to_owned(), ..utterances[0].clone() };
+    let missing =
+        Utterance { path: dir.path().join("missing.wav"), speaker: "nobody".to_owned(), ..utterances[0].clone() };
     utterances.insert(1, missing);
     for cmvn in [Cmvn::Online, Cmvn::Speaker] {
         let results = recognizer(cmvn).recognise_all(&utterances, &StreamOptions::default(), &|| ());
@@ -198,7 +199,8 @@ fn a_recording_of_one_sample_says_nothing() {
     tiny::save(&path, &[17.0], 16_000);
     let utterance = Utterance { id: "one".to_owned(), speaker: "s".to_owned(), path, selection: Selection::default() };
     for cmvn in [Cmvn::Online, Cmvn::Speaker, Cmvn::Global, Cmvn::None] {
-        let results = recognizer(cmvn).recognise_all(std::slice::from_ref(&utterance), &StreamOptions::default(), &|| ());
+        let results =
+            recognizer(cmvn).recognise_all(std::slice::from_ref(&utterance), &StreamOptions::default(), &|| ());
         assert_eq!(results[0].as_ref().unwrap().heard, []);
     }
 }

@@ -11,6 +11,7 @@ use text::score::read::ReadTranscriptError;
 use train::builtin::layout::WriteCorpusError;
 use train::corpus::prepare::PrepareError;
 use train::trainer::TrainError;
+use train::trainer::average::AverageError;
 use train::trainer::prepared::LoadPreparedError;
 
 /// The advice of the first error in the chain that has some.
@@ -28,6 +29,7 @@ fn advice(cause: &(dyn Error + 'static)) -> Option<String> {
         };
     }
     first_hint!(
+        AverageError,
         ConvertError,
         LoadPreparedError,
         LoadWeightsError,

@@ -29,6 +29,7 @@ struct Cli {
 enum Command {
     Prepare(commands::prepare::Args),
     Train(commands::train::Args),
+    Average(commands::average::Args),
     Validate(commands::validate::Args),
     Convert(commands::convert::Args),
     Features(commands::features::Args),
@@ -65,6 +66,7 @@ fn main() -> ExitCode {
 
 fn run(command: Command, out: &Printer) -> anyhow::Result<Exit> {
     match command {
+        Command::Average(args) => commands::average::run(args, out),
         Command::Bench(args) => commands::bench::run(args, out),
         Command::Prepare(args) => commands::prepare::run(args, out),
         Command::Train(args) => commands::train::run(args, out),
