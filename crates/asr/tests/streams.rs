@@ -276,6 +276,21 @@ fn evidence_is_of_the_softmax_and_the_couplings() {
 }
 
 #[test]
+fn the_health_of_layers_is_of_all_recordings_in_any_order_of_threads() {
+    let dir = tempfile::tempdir().unwrap();
+    let utterances = utterances(dir.path(), 4);
+    for cmvn in [Cmvn::Online, Cmvn::Speaker] {
+        let recognizer = recognizer(cmvn);
+        let health = recognizer.health(&utterances);
+        assert_eq!(health.iter().map(|layer| layer.name.as_str()).collect::<Vec<_>>(), ["caps1", "caps2"]);
+        let alone = recognizer.health(&utterances[..1])[1].n_slices;
+        assert!(alone < health[1].n_slices);
+        assert!(health.iter().all(|layer| (0.0..=1.0).contains(&layer.entropy)), "{health:?}");
+        assert!(health[0].agreement.is_none() && health[1].agreement.is_some());
+    }
+}
+
+#[test]
 fn words_of_a_model_of_words_are_its_labels() {
     let parts = tiny::parts(Cmvn::Online, Units::Words, &["yes", "no", "maybe", "later", "now"]);
     let recognizer = Recognizer::from_parts(parts).unwrap();

@@ -288,20 +288,23 @@ pub struct Health {
 pub struct LayerHealth {
     /// Its name, as in the names of its tensors: `caps1`.
     pub name: String,
-    /// Mean entropy of the coupling coefficients of an input capsule, divided by the logarithm of the number of
-    /// outputs: 1 where every output gets the same, 0 where one gets all.
+    /// Mean entropy of an input capsule's couplings, over that of equal ones: 1 shares evenly, 0 has decided.
     #[serde(deserialize_with = "number")]
     pub entropy: f64,
-    /// Mean cosine of votes and the capsule they voted for, weighted by the coupling coefficients: -1 to 1.
-    #[serde(deserialize_with = "number")]
-    pub agreement: f64,
-    /// Mean length of an output capsule.
-    #[serde(deserialize_with = "number")]
-    pub mean_length: f64,
-    /// Output capsules that were never active.
+    /// Output capsules that get less than a tenth of an equal share of the couplings.
     pub n_dead: usize,
     /// Output capsules.
     pub n_capsules: usize,
+    /// Of the last layer: share of slices in which the class with the largest sum of couplings is the likeliest.
+    pub agreement: Option<f64>,
+}
+
+impl From<&model::stream::LayerHealth> for LayerHealth {
+    fn from(health: &model::stream::LayerHealth) -> Self {
+        let model::stream::LayerHealth { name, n_slices: _, n_capsules, entropy, n_dead, agreement } = health;
+        let agreement = agreement.filter(|agreement| agreement.is_finite());
+        Self { name: name.clone(), entropy: *entropy, n_dead: *n_dead, n_capsules: *n_capsules, agreement }
+    }
 }
 
 /// A batch that was left out.

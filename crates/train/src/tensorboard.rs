@@ -157,15 +157,12 @@ fn of_epoch(epoch: &EpochEnd) -> Vec<(String, f64)> {
     scalars
 }
 
-fn of_layer(layer: &LayerHealth) -> [(String, f64); 4] {
+fn of_layer(layer: &LayerHealth) -> Vec<(String, f64)> {
     let name = &layer.name;
     let dead_share = layer.n_dead as f64 / layer.n_capsules.max(1) as f64;
-    [
-        (format!("entropy/{name}"), layer.entropy),
-        (format!("agreement/{name}"), layer.agreement),
-        (format!("length/{name}"), layer.mean_length),
-        (format!("dead_share/{name}"), dead_share),
-    ]
+    let agreement = layer.agreement.map(|agreement| (format!("agreement/{name}"), agreement));
+    let scalars = [(format!("entropy/{name}"), layer.entropy), (format!("dead_share/{name}"), dead_share)];
+    scalars.into_iter().chain(agreement).collect()
 }
 
 #[cfg(test)]

@@ -39,15 +39,14 @@ fn epoch(epoch: usize, loss: f64, substitutions: usize) -> EpochEnd {
 }
 
 fn health(epoch: usize, n_dead: usize) -> Health {
-    let layer = |name: &str, n_dead| LayerHealth {
+    let layer = |name: &str, n_dead, agreement| LayerHealth {
         name: name.to_owned(),
         entropy: 0.8,
-        agreement: 0.4,
-        mean_length: 0.3,
         n_dead,
         n_capsules: 60,
+        agreement,
     };
-    Health { epoch, layers: vec![layer("caps1", 0), layer("caps2", n_dead)] }
+    Health { epoch, layers: vec![layer("caps1", 0, None), layer("caps2", n_dead, None), layer("caps3", 50, Some(0.4))] }
 }
 
 fn history(n_dead: usize) -> History {
@@ -121,7 +120,7 @@ fn tags_are_balanced() {
 fn collapse_is_told_by_layer() {
     let html = page(&history(20)).html();
     assert!(html.contains("caps2: 20 of 60 capsules are dead"));
-    assert!(!html.contains("caps1: "));
+    assert!(!html.contains("caps1: ") && !html.contains("caps3: "));
 }
 
 #[test]

@@ -21,16 +21,17 @@ pub(in crate::report) fn health(history: &History) -> String {
             ..chart("Routing entropy", &looks, |layer| layer.entropy)
         },
         Chart {
-            note: "Cosine of votes and the capsule they voted for, weighted by their coupling.".to_owned(),
-            ..chart("Agreement", &looks, |layer| layer.agreement)
-        },
-        Chart {
-            note: "Output capsules that were never active.".to_owned(),
+            note: "Output capsules that get less than a tenth of an equal share.".to_owned(),
             unit: "%".to_owned(),
             bounds: Some((0.0, 100.0)),
             ..chart("Dead capsules", &looks, |layer| 100.0 * dead_share(layer))
         },
-        Chart { starts_at_zero: true, ..chart("Mean length of a capsule", &looks, |layer| layer.mean_length) },
+        Chart {
+            note: "Slices in which the class that most couplings go to is also the likeliest.".to_owned(),
+            unit: "%".to_owned(),
+            bounds: Some((0.0, 100.0)),
+            ..chart("Agreement", &looks, |layer| layer.agreement.map_or(f64::NAN, |share| 100.0 * share))
+        },
     ];
     verdict(last, looks.len()) + &gallery(charts.iter().map(Chart::html))
 }
@@ -64,14 +65,16 @@ fn verdict(last: &Health, n_looks: usize) -> String {
 fn alarms(layer: &LayerHealth, n_looks: usize) -> Vec<String> {
     let LayerHealth { name, entropy, n_dead, n_capsules, .. } = layer;
     let mut alarms = Vec::new();
-    if dead_share(layer) >= ALARMING_DEAD_SHARE {
+    // Most capsules of the last layer are classes that are rarely said, so few couplings are no alarm there.
+    let is_last = layer.agreement.is_some();
+    if dead_share(layer) >= ALARMING_DEAD_SHARE && !is_last {
         alarms.push(format!("{name}: {n_dead} of {n_capsules} capsules are dead"));
     }
     if *entropy >= ALARMING_ENTROPY && n_looks > 1 {
         alarms.push(format!("{name}: couplings are all but equal (entropy {entropy:.4}), so it does not route"));
     }
-    if !entropy.is_finite() || !layer.agreement.is_finite() {
-        alarms.push(format!("{name}: capsules are not numbers"));
+    if !entropy.is_finite() {
+        alarms.push(format!("{name}: couplings are not numbers"));
     }
     alarms.iter().map(|alarm| format!("<p class=\"alarm\">{}</p>\n", escape(alarm))).collect()
 }
