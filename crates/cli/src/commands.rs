@@ -1,5 +1,6 @@
 //! One file a command: its arguments as typed, and `run`, which turns them into library calls.
 
+pub(crate) mod average;
 pub(crate) mod bench;
 pub(crate) mod compare;
 pub(crate) mod convert;
@@ -10,6 +11,7 @@ pub(crate) mod prepare;
 pub(crate) mod runs;
 pub(crate) mod sclite;
 pub(crate) mod score;
+pub(crate) mod train;
 pub(crate) mod validate;
 
 mod recordings;

@@ -3,6 +3,7 @@
 use std::error::Error;
 
 use audio::convert::ConvertError;
+use model::config::OverrideError;
 use model::weights::LoadWeightsError;
 use text::score::files::ScoreFilesError;
 use text::score::pairing::PairError;
@@ -10,6 +11,9 @@ use text::score::read::ReadTranscriptError;
 use train::builtin::layout::WriteCorpusError;
 use train::corpus::prepare::PrepareError;
 use train::runs::LoadRunError;
+use train::trainer::TrainError;
+use train::trainer::average::AverageError;
+use train::trainer::prepared::LoadPreparedError;
 
 /// The advice of the first error in the chain that has some.
 ///
@@ -26,13 +30,17 @@ fn advice(cause: &(dyn Error + 'static)) -> Option<String> {
         };
     }
     first_hint!(
+        AverageError,
         ConvertError,
         LoadRunError,
+        LoadPreparedError,
         LoadWeightsError,
+        OverrideError,
         PairError,
         PrepareError,
         ReadTranscriptError,
         ScoreFilesError,
+        TrainError,
         WriteCorpusError,
     )
 }

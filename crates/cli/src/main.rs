@@ -28,6 +28,8 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Prepare(commands::prepare::Args),
+    Train(commands::train::Args),
+    Average(commands::average::Args),
     Validate(commands::validate::Args),
     Convert(commands::convert::Args),
     Features(commands::features::Args),
@@ -66,8 +68,10 @@ fn main() -> ExitCode {
 
 fn run(command: Command, out: &Printer) -> anyhow::Result<Exit> {
     match command {
+        Command::Average(args) => commands::average::run(args, out),
         Command::Bench(args) => commands::bench::run(args, out),
         Command::Prepare(args) => commands::prepare::run(args, out),
+        Command::Train(args) => commands::train::run(args, out),
         Command::Validate(args) => commands::validate::run(args, out),
         Command::Convert(args) => commands::convert::run(args, out),
         Command::Features(args) => commands::features::run(args, out),

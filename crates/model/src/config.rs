@@ -6,8 +6,10 @@
 //! was found and what was expected.
 //! What comes out has been checked: nothing that is sized by it grows beyond the stated limits.
 
+mod augment;
 mod error;
 mod features;
+mod overrides;
 mod per_layer;
 mod recipe;
 mod srf;
@@ -18,8 +20,10 @@ mod tests;
 #[cfg(test)]
 pub(crate) use tests::any_srf;
 
+pub use augment::{AugmentConfig, MaskConfig, NoiseConfig};
 pub use error::{InvalidConfig, ReadConfigError};
 pub use features::{Cmvn, FeaturesConfig};
+pub use overrides::{Override, OverrideError};
 pub use per_layer::PerLayer;
 pub use recipe::Recipe;
 pub use srf::{CapsuleShape, Dropout, Gradient, Initialiser, PADDING_CLASS, Routing, SrfConfig};
@@ -68,6 +72,13 @@ impl ModelConfig {
     pub fn n_classes(&self) -> usize {
         match self {
             Self::Srf(srf) => srf.classes,
+        }
+    }
+
+    /// The same network with another number of output classes.
+    pub fn with_classes(&self, classes: usize) -> Self {
+        match self {
+            Self::Srf(srf) => Self::Srf(SrfConfig { classes, ..srf.clone() }),
         }
     }
 

@@ -12,6 +12,7 @@ mod loss;
 #[cfg(test)]
 mod tests;
 
+pub use kernels::CtcLoss;
 use kernels::Element;
 use kernels::routing::Workspace;
 

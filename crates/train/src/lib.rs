@@ -8,6 +8,7 @@ pub mod events;
 pub mod report;
 pub mod runs;
 pub mod tensorboard;
+pub mod trainer;
 
 mod noise;
 mod playback;
