@@ -1,13 +1,16 @@
 //! One file a command: its arguments as typed, and `run`, which turns them into library calls.
 
+pub(crate) mod average;
 pub(crate) mod bench;
 pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod convert;
+pub(crate) mod evaluate;
 pub(crate) mod features;
 pub(crate) mod info;
 pub(crate) mod man;
 pub(crate) mod prepare;
+pub(crate) mod runs;
 pub(crate) mod sclite;
 pub(crate) mod score;
 pub(crate) mod train;

@@ -14,7 +14,9 @@ use text::score::pairing::PairError;
 use text::score::read::ReadTranscriptError;
 use train::builtin::layout::WriteCorpusError;
 use train::corpus::prepare::PrepareError;
+use train::runs::LoadRunError;
 use train::trainer::TrainError;
+use train::trainer::average::AverageError;
 use train::trainer::prepared::LoadPreparedError;
 
 /// How alike two names are, from 0 to 1, when one may be meant by the other.
@@ -57,7 +59,9 @@ fn advice(cause: &(dyn Error + 'static)) -> Option<String> {
         };
     }
     first_hint!(
+        AverageError,
         ConvertError,
+        LoadRunError,
         LoadPreparedError,
         LoadWeightsError,
         OverrideError,

@@ -29,10 +29,13 @@ struct Cli {
 enum Command {
     Prepare(commands::prepare::Args),
     Train(commands::train::Args),
+    Average(commands::average::Args),
     Validate(commands::validate::Args),
     Convert(commands::convert::Args),
     Features(commands::features::Args),
     Info(commands::info::Args),
+    Evaluate(commands::evaluate::Args),
+    Runs(commands::runs::Args),
     Score(commands::score::Args),
     Compare(commands::compare::Args),
     Sclite(commands::sclite::Args),
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
 
 fn run(command: Command, out: &Printer) -> anyhow::Result<Exit> {
     match command {
+        Command::Average(args) => commands::average::run(args, out),
         Command::Bench(args) => commands::bench::run(args, out),
         Command::Prepare(args) => commands::prepare::run(args, out),
         Command::Train(args) => commands::train::run(args, out),
@@ -74,6 +78,8 @@ fn run(command: Command, out: &Printer) -> anyhow::Result<Exit> {
         Command::Convert(args) => commands::convert::run(args, out),
         Command::Features(args) => commands::features::run(args, out),
         Command::Info(args) => commands::info::run(args, out),
+        Command::Evaluate(args) => commands::evaluate::run(args, out),
+        Command::Runs(args) => commands::runs::run(args, out),
         Command::Score(args) => commands::score::run(args, out),
         Command::Compare(args) => commands::compare::run(args, out),
         Command::Sclite(args) => commands::sclite::run(args, out),

@@ -6,6 +6,7 @@ pub mod corpus;
 pub mod evaluate;
 pub mod events;
 pub mod report;
+pub mod runs;
 pub mod tensorboard;
 pub mod trainer;
 

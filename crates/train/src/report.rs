@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 use crate::events::log::{self, History, LogError};
 use page::Page;
 
+pub use sections::duration;
+pub(crate) use sections::{best_epoch, epoch_s};
 pub use ticks::number;
 
 /// Name of the page in a run directory.

@@ -103,7 +103,7 @@ fn row(layer: &LayerSummary) -> [String; 3] {
 }
 
 /// `1968922` as `1,968,922`.
-fn grouped(number: u64) -> String {
+pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let groups: Vec<&str> =
         digits.as_bytes().rchunks(3).rev().map(|group| str::from_utf8(group).expect("digits are ASCII")).collect();

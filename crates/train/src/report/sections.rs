@@ -88,7 +88,7 @@ fn percent(errors: &ErrorCounts) -> String {
 }
 
 /// A length of time in the two units that matter: `12.3 s`, `4 min 05 s`, `3 h 20 min`.
-pub(crate) fn duration(duration_s: f64) -> String {
+pub fn duration(duration_s: f64) -> String {
     let whole_s = duration_s.max(0.0).round() as u64;
     match whole_s {
         0..60 => format!("{duration_s:.1} s"),

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use audio::features::cmvn::{Cmvn, CmvnMode, CmvnStats, OnlineCmvn};
 use asr::features::mapping;
+use audio::features::cmvn::{Cmvn, CmvnMode, CmvnStats, OnlineCmvn};
 use audio::features::{Extractor, FeaturesConfig as AudioConfig, FeaturesConfigError};
 use audio::{Channel, ReadAudioError, Recording, Selection, resample};
 use model::config::FeaturesConfig;
