@@ -8,9 +8,22 @@ use kernels::Element;
 
 use crate::config::ModelConfig;
 use crate::frames::Frames;
+use crate::layers::Draw;
+use crate::loss::{BatchLoss, Labels};
 use crate::params::Layout;
-use crate::srf::{BatchLoss, Labels, Mode, Srf};
+use crate::srf::Srf;
 use crate::summary::FRAMES_PER_SLICE;
+
+/// How a pass is run; the default is inference.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Mode<'a> {
+    /// Whether batch norms use the statistics of the batch (and update the moving ones) or the moving ones.
+    pub uses_batch_statistics: bool,
+    /// Where dropout's decisions come from; none drops nothing.
+    pub draw: Option<Draw<'a>>,
+    /// Whether to keep what the routing decided, see [`Srf::decisions`](crate::srf::Srf::decisions); networks without routing have nothing to keep.
+    pub keeps_decisions: bool,
+}
 
 /// The layers, their activations and their gradients, in memory that is sized by the largest batch and reused.
 #[non_exhaustive]

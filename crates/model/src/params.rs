@@ -4,12 +4,14 @@
 //! that a gradient or an optimiser's state is one buffer over the first [`Layout::n_trainable`] numbers.
 //! Layers do not look tensors up by name: they hold [`Slot`]s, found once ([`SrfParams`]).
 
+mod slots;
 mod srf;
 
 #[cfg(test)]
 mod tests;
 
-pub use srf::{BatchNormSlots, CapsuleSlots, DenseSlots, MaxoutSlots, NormSlots, SrfParams};
+pub use slots::{BatchNormSlots, DenseSlots, MaxoutSlots, NormSlots, SlicerSlots};
+pub use srf::{CapsuleSlots, SrfParams};
 
 use std::ops::Range;
 use std::sync::Arc;
