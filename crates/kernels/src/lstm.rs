@@ -76,17 +76,18 @@ fn tanh<E: Element>(x: E) -> E {
     if x < E::ZERO { -y } else { y }
 }
 
+/// `x - x` is 0, or NaN for what is not finite, which `exp` alone would hide.
 #[inline(always)]
 fn sigmoid_fast<V: Vector>(x: V) -> V {
     let one = V::splat(1.0);
-    one.div(one.add(V::zero().sub(x).exp()))
+    one.div(one.add(V::zero().sub(x).exp())).add(x.sub(x))
 }
 
-/// 1 - 2 / (1 + e^2x): both ends are reached without overflow, for `exp` clamps its argument.
+/// 1 - 2 / (1 + e^2x): both ends are reached without overflow, for `exp` clamps its argument; `x - x` as above.
 #[inline(always)]
 fn tanh_fast<V: Vector>(x: V) -> V {
     let one = V::splat(1.0);
-    one.sub(V::splat(2.0).div(one.add(x.add(x).exp())))
+    one.sub(V::splat(2.0).div(one.add(x.add(x).exp()))).add(x.sub(x))
 }
 
 /// A vector of `from[at..]`, zeros beyond its end.

@@ -7,6 +7,7 @@ pub mod inference;
 pub mod init;
 pub mod layers;
 pub mod loss;
+pub mod lstm;
 pub mod network;
 pub mod optim;
 pub mod params;

@@ -59,6 +59,18 @@ fn every_row_equals_the_definition_within_rounding_and_wherever_a_value_stands()
 }
 
 #[test]
+fn what_is_no_number_stays_none() {
+    for row in f32::rows() {
+        for part in 0..4 {
+            let (mut gates, mut cells, mut outputs) = ([0.5; 4], [0.0], [0.0]);
+            gates[part] = f32::NAN;
+            (row.lstm_forward)(&mut gates, &[0.0; 4], &[0.25], &mut cells, &mut outputs);
+            assert!(outputs[0].is_nan(), "gate {part} of {}", row.name);
+        }
+    }
+}
+
+#[test]
 fn a_value_has_the_same_bits_at_the_end_of_a_row_as_within_it() {
     let mut random = Random(7);
     let [i, f, g, o, c] = [0; 5].map(|_| random.numbers::<f32>(16, 4.0));
