@@ -8,6 +8,10 @@ pub(crate) mod info;
 pub(crate) mod prepare;
 pub(crate) mod sclite;
 pub(crate) mod score;
+pub(crate) mod transcribe;
 pub(crate) mod validate;
+pub(crate) mod verify_stream;
 
+mod inputs;
+mod recognition;
 mod recordings;

@@ -2,6 +2,8 @@
 
 use std::error::Error;
 
+use asr::directory::{InvalidParts, ReadModelError};
+use asr::{NoModelError, StartStreamError};
 use audio::convert::ConvertError;
 use model::weights::LoadWeightsError;
 use text::score::files::ScoreFilesError;
@@ -26,11 +28,15 @@ fn advice(cause: &(dyn Error + 'static)) -> Option<String> {
     }
     first_hint!(
         ConvertError,
+        InvalidParts,
         LoadWeightsError,
+        NoModelError,
         PairError,
         PrepareError,
+        ReadModelError,
         ReadTranscriptError,
         ScoreFilesError,
+        StartStreamError,
         WriteCorpusError,
     )
 }

@@ -243,8 +243,13 @@ fn golden_beams_hold_nothing_likelier_than_what_is_found() {
                 let classes = golden.classes(&format!("beam{case}.{prefix}hyp{rank}"));
                 let theirs = sequence_log_prob(&log_probs, n_classes, &classes);
                 let ours = sequence_log_prob(&log_probs, n_classes, &found[rank].classes());
-                if(theirs > ours + 1e-9) {println!("beam{case}.{prefix}hyp{rank}: {theirs} stored, {ours} found");}
-                println!("{case} {width} {rank} {theirs:.6} {ours:.6} {stored_log_prob:.6} {:.6}", found[rank].log_prob);
+                if (theirs > ours + 1e-9) {
+                    println!("beam{case}.{prefix}hyp{rank}: {theirs} stored, {ours} found");
+                }
+                println!(
+                    "{case} {width} {rank} {theirs:.6} {ours:.6} {stored_log_prob:.6} {:.6}",
+                    found[rank].log_prob
+                );
             }
         }
     }
