@@ -224,4 +224,4 @@ impl Decoder {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
