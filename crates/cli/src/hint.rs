@@ -6,6 +6,8 @@ use asr::directory::{InvalidParts, ReadModelError};
 use asr::{NoModelError, StartStreamError};
 use audio::convert::ConvertError;
 use model::weights::LoadWeightsError;
+use text::fusion::FusionError;
+use text::lm::LoadArpaError;
 use text::score::files::ScoreFilesError;
 use text::score::pairing::PairError;
 use text::score::read::ReadTranscriptError;
@@ -28,7 +30,9 @@ fn advice(cause: &(dyn Error + 'static)) -> Option<String> {
     }
     first_hint!(
         ConvertError,
+        FusionError,
         InvalidParts,
+        LoadArpaError,
         LoadWeightsError,
         NoModelError,
         PairError,
