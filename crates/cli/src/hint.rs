@@ -6,9 +6,13 @@ use std::fs::DirEntry;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use asr::directory::{InvalidParts, ReadModelError};
+use asr::{NoModelError, StartStreamError};
 use audio::convert::ConvertError;
 use model::config::OverrideError;
 use model::weights::LoadWeightsError;
+use text::fusion::FusionError;
+use text::lm::LoadArpaError;
 use text::score::files::ScoreFilesError;
 use text::score::pairing::PairError;
 use text::score::read::ReadTranscriptError;
@@ -61,14 +65,20 @@ fn advice(cause: &(dyn Error + 'static)) -> Option<String> {
     first_hint!(
         AverageError,
         ConvertError,
-        LoadRunError,
+        FusionError,
+        InvalidParts,
+        LoadArpaError,
         LoadPreparedError,
+        LoadRunError,
         LoadWeightsError,
+        NoModelError,
         OverrideError,
         PairError,
         PrepareError,
+        ReadModelError,
         ReadTranscriptError,
         ScoreFilesError,
+        StartStreamError,
         TrainError,
         WriteCorpusError,
     )
