@@ -2,9 +2,11 @@
 
 pub(crate) mod bench;
 pub(crate) mod compare;
+pub(crate) mod completions;
 pub(crate) mod convert;
 pub(crate) mod features;
 pub(crate) mod info;
+pub(crate) mod man;
 pub(crate) mod prepare;
 pub(crate) mod sclite;
 pub(crate) mod score;

@@ -36,6 +36,8 @@ enum Command {
     Compare(commands::compare::Args),
     Sclite(commands::sclite::Args),
     Bench(commands::bench::Args),
+    Completions(commands::completions::Args),
+    Man(commands::man::Args),
 }
 
 /// How a command that could start ended.
@@ -73,5 +75,7 @@ fn run(command: Command, out: &Printer) -> anyhow::Result<Exit> {
         Command::Score(args) => commands::score::run(args, out),
         Command::Compare(args) => commands::compare::run(args, out),
         Command::Sclite(args) => commands::sclite::run(args, out),
+        Command::Completions(args) => commands::completions::run(args, out),
+        Command::Man(args) => commands::man::run(args, out),
     }
 }
