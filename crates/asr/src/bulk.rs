@@ -137,7 +137,7 @@ impl Recognizer {
 }
 
 /// Gives `accept` all of a recording, a block at a time.
-fn feed(
+pub(crate) fn feed(
     blocks: &mut Blocks,
     utterance: &Utterance,
     mut accept: impl FnMut(&[f32], u32) -> Result<(), AcceptError>,

@@ -14,9 +14,6 @@
 mod error;
 mod statistics;
 
-#[cfg(test)]
-mod tests;
-
 pub use error::{InvalidParts, ReadModelError, WriteModelError};
 
 use std::fs::{self, File};
@@ -103,7 +100,7 @@ pub fn read(dir: &Path) -> Result<ModelParts, ReadModelError> {
         return Err(ReadModelError::OtherModel { weights, config });
     }
     let parts = ModelParts { model, features, labels, cmvn, values: params.values, card };
-    parts.check().map_err(|source| ReadModelError::Parts { path: dir.to_owned(), source })?;
+    parts.check().map_err(|cause| ReadModelError::Parts { path: dir.to_owned(), cause })?;
     Ok(parts)
 }
 

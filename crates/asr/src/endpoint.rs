@@ -158,3 +158,87 @@ pub(crate) fn likeliest(log_probs: &[f32]) -> usize {
     }
     best
 }
+
+#[cfg(test)]
+mod tests {
+    use text::labels::Units;
+
+    use super::*;
+
+    /// a, b, space, end of sentence; a slice of 0.1 s.
+    fn labels() -> LabelSet {
+        LabelSet::new(Units::Chars, ["a", "b", " ", "<eos>"]).unwrap()
+    }
+
+    /// What ends an utterance of these labels (`.` is the blank), and after how many slices; utterances one by one.
+    fn ends(rules: EndpointRules, spoken: &str) -> Vec<(EndReason, usize)> {
+        let kinds = Kinds::new(&labels());
+        let mut endpointer = Endpointer::new(rules, 0.1);
+        let mut ends = Vec::new();
+        for (index, c) in spoken.chars().enumerate() {
+            let class = match c {
+                'a' => 1,
+                'b' => 2,
+                ' ' => 3,
+                '$' => 4,
+                _ => 5,
+            };
+            // Padding is loud and never counts.
+            let mut log_probs = [-5.0_f32; 6];
+            log_probs[0] = 0.0;
+            log_probs[class] = -0.1;
+            if let Some(reason) = endpointer.accept(&log_probs, &kinds) {
+                endpointer.reset();
+                ends.push((reason, index + 1));
+            }
+        }
+        ends
+    }
+
+    fn silence(n_slices: usize) -> String {
+        ".".repeat(n_slices)
+    }
+
+    #[test]
+    fn nothing_said_ends_by_rule_1_and_something_said_by_rule_2() {
+        let rules = EndpointRules::default();
+        assert_eq!(ends(rules, &silence(30)), [(EndReason::Rule1, 24)]);
+        assert_eq!(ends(rules, &format!("a{}", silence(30))), [(EndReason::Rule2, 13)]);
+        assert_eq!(ends(rules, &format!("a{}b{}", silence(11), silence(12))), [(EndReason::Rule2, 25)]);
+    }
+
+    #[test]
+    fn a_long_utterance_ends_at_the_next_silence_or_at_twice_its_length() {
+        let rules = EndpointRules::default();
+        assert_eq!(ends(rules, &("ab".repeat(102) + ".ab")), [(EndReason::Rule3, 205)]);
+        assert_eq!(ends(rules, &"a".repeat(450)), [(EndReason::Rule3, 400)]);
+    }
+
+    #[test]
+    fn spaces_are_silence_and_the_end_of_a_sentence_ends_what_was_said() {
+        let rules = EndpointRules::default();
+        assert_eq!(ends(rules, &format!("a{} {}", silence(5), silence(6))), [(EndReason::Rule2, 13)]);
+        assert_eq!(ends(rules, "..$$..ab.$$$..b$"), [(EndReason::EndOfSentence, 10), (EndReason::EndOfSentence, 16)]);
+        let deaf = EndpointRules { end_of_sentence: false, ..rules };
+        assert_eq!(ends(deaf, "..$$..ab.$$$..b$"), []);
+    }
+
+    #[test]
+    fn every_number_of_a_rule_counts() {
+        let never = Rule { must_contain_nonsilence: true, min_trailing_silence_s: 1e9, min_utterance_length_s: 0.0 };
+        let quiet = EndpointRules { rule1: never, rule2: never, rule3: never, end_of_sentence: false };
+        assert_eq!(ends(quiet, &format!("a{}", silence(1000))), []);
+        let rule1 = Rule { must_contain_nonsilence: false, min_trailing_silence_s: 0.3, min_utterance_length_s: 1.0 };
+        assert_eq!(ends(EndpointRules { rule1, ..quiet }, "aaaa....b....."), [(EndReason::Rule1, 12)]);
+        let rule1 = Rule { must_contain_nonsilence: true, ..rule1 };
+        assert_eq!(ends(EndpointRules { rule1, ..quiet }, &silence(15)), []);
+    }
+
+    #[test]
+    fn silences_of_timit_are_silence() {
+        let labels = LabelSet::new(Units::Phones, ["aa", "h#", "pau", "epi", "q"]).unwrap();
+        let kinds = Kinds::new(&labels).0;
+        use Kind::{Silence, Speech};
+        assert_eq!(kinds, [Silence, Speech, Silence, Silence, Silence, Speech, Silence]);
+    }
+}

@@ -8,6 +8,7 @@ pub mod delay;
 pub mod directory;
 pub mod endpoint;
 pub mod features;
+pub mod health;
 
 mod front;
 mod heard;

@@ -50,7 +50,7 @@ impl Recognizer {
     pub fn open(dir: impl AsRef<Path>) -> Result<Self, ReadModelError> {
         let dir = dir.as_ref();
         let parts = directory::read(dir)?;
-        Self::from_parts(parts).map_err(|source| ReadModelError::Parts { path: dir.to_owned(), source })
+        Self::from_parts(parts).map_err(|cause| ReadModelError::Parts { path: dir.to_owned(), cause })
     }
 
     /// A recogniser of a model in memory.

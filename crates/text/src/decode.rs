@@ -4,9 +4,20 @@
 //! result does not depend on how the slices were cut into calls of [`Decoder::accept`], to the bit.
 //! Class 0 is padding and never written, the last class is the blank.
 
+mod beam;
 mod greedy;
+mod prefixes;
+mod timing;
 
+use std::sync::Arc;
+
+use beam::Beam;
 use greedy::Greedy;
+
+use crate::fusion::Fusion;
+use crate::labels::PADDING;
+
+pub(crate) use prefixes::NONE;
 
 /// The width of the beam where none is given.
 pub const DEFAULT_BEAM: usize = 100;
@@ -37,6 +48,8 @@ impl Default for Search {
 pub struct DecoderConfig {
     /// Greedy or beam.
     pub search: Search,
+    /// Language model, lexicon, hotwords and phrases that the beam takes into account; greedy search does not.
+    pub fusion: Option<Arc<Fusion>>,
 }
 
 /// One label of a hypothesis and where it was said.
@@ -93,7 +106,7 @@ impl Hypothesis {
 /// use text::decode::{Decoder, DecoderConfig, Search};
 ///
 /// let p = |values: [f32; 4]| values.map(f32::ln);
-/// let mut decoder = Decoder::new(4, &DecoderConfig { search: Search::Greedy });
+/// let mut decoder = Decoder::new(4, &DecoderConfig { search: Search::Greedy, ..DecoderConfig::default() });
 /// decoder.accept(&p([0.0, 0.9, 0.0, 0.1]));
 /// decoder.accept(&p([0.0, 0.1, 0.0, 0.9]));
 /// decoder.accept(&p([0.0, 0.1, 0.8, 0.1]));
@@ -102,7 +115,21 @@ impl Hypothesis {
 pub struct Decoder {
     n_classes: usize,
     n_slices: usize,
-    state: Greedy,
+    state: Searching,
+}
+
+enum Searching {
+    Greedy(Greedy),
+    Beam(Box<Beam>),
+}
+
+/// Tokens that no later slice can change.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Settled {
+    /// The labels with their times.
+    pub tokens: Vec<Token>,
+    /// The words, where a lexicon is in use; empty otherwise.
+    pub words: Vec<WordSpan>,
 }
 
 impl Decoder {
@@ -110,8 +137,13 @@ impl Decoder {
     #[track_caller]
     pub fn new(n_classes: usize, config: &DecoderConfig) -> Self {
         assert!(2 <= n_classes, "decoder: {n_classes} classes, expected padding, blank and labels between");
-        let _ = &config.search;
-        Self { n_classes, n_slices: 0, state: Greedy::new(n_classes) }
+        let state = match config.search {
+            Search::Greedy => Searching::Greedy(Greedy::new(n_classes)),
+            Search::Beam { width } => {
+                Searching::Beam(Box::new(Beam::new(n_classes, width, PADDING + 1, config.fusion.clone())))
+            }
+        };
+        Self { n_classes, n_slices: 0, state }
     }
 
     /// Goes on by whole slices of natural log-probabilities, `[slices][n_classes]`.
@@ -119,7 +151,10 @@ impl Decoder {
     pub fn accept(&mut self, log_probs: &[f32]) {
         assert!(log_probs.len().is_multiple_of(self.n_classes), "decoder: slices of {} classes", self.n_classes);
         for slice in log_probs.chunks_exact(self.n_classes) {
-            self.state.step(slice, self.n_slices);
+            match &mut self.state {
+                Searching::Greedy(greedy) => greedy.step(slice, self.n_slices),
+                Searching::Beam(beam) => beam.step(slice, self.n_slices),
+            }
             self.n_slices += 1;
         }
     }
@@ -131,31 +166,62 @@ impl Decoder {
 
     /// The likeliest hypothesis so far.
     pub fn best(&self) -> Hypothesis {
-        self.state.best()
+        self.n_best(1).pop().unwrap_or_default()
     }
 
     /// Up to `n` hypotheses so far, the likeliest first.
     pub fn n_best(&self, n: usize) -> Vec<Hypothesis> {
-        (0 < n).then(|| self.best()).into_iter().collect()
+        match &self.state {
+            Searching::Greedy(greedy) => Vec::from_iter((0 < n).then(|| greedy.best())),
+            Searching::Beam(beam) => beam.n_best(n),
+        }
     }
 
-    /// Ends the utterance: up to `n` hypotheses, the likeliest first. The decoder is ready for the next utterance of
-    /// the stream, whose slices count on.
+    /// Ends the utterance: up to `n` hypotheses, the likeliest first, with what their ends add to their scores.
+    ///
+    /// The decoder is ready for the next utterance of the stream, whose slices count on.
     pub fn finish(&mut self, n: usize) -> Vec<Hypothesis> {
-        let found = self.n_best(n);
-        self.state = Greedy::new(self.n_classes);
+        let found = match &self.state {
+            Searching::Greedy(_) => self.n_best(n),
+            Searching::Beam(beam) => beam.finished(n),
+        };
+        self.clear();
         found
     }
 
     /// Forgets everything, the count of slices too.
     pub fn reset(&mut self) {
-        self.state = Greedy::new(self.n_classes);
+        self.clear();
         self.n_slices = 0;
     }
 
-    /// Takes the tokens that no later slice can change any more out of the decoder, so that an utterance without end
+    fn clear(&mut self) {
+        match &mut self.state {
+            Searching::Greedy(greedy) => *greedy = Greedy::new(self.n_classes),
+            Searching::Beam(beam) => beam.clear(),
+        }
+    }
+
+    /// The last token of the likeliest hypothesis so far, without the cost of the others: what endpoints need.
+    pub fn last_token(&self) -> Option<Token> {
+        match &self.state {
+            Searching::Greedy(greedy) => greedy.last_token(),
+            Searching::Beam(beam) => beam.last_token(),
+        }
+    }
+
+    /// Takes tokens that no later slice can change any more out of the decoder, so that an utterance without end
     /// needs no memory without end. Later results begin behind them.
-    pub fn take_settled(&mut self) -> Vec<Token> {
-        self.state.take_settled()
+    ///
+    /// The beam looks for them after every 64th slice, so that what is settled, and the times of it, do not depend on
+    /// when they are taken.
+    pub fn take_settled(&mut self) -> Settled {
+        match &mut self.state {
+            Searching::Greedy(greedy) => Settled { tokens: greedy.take_settled(), words: Vec::new() },
+            Searching::Beam(beam) => beam.take_settled(),
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

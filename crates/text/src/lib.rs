@@ -2,6 +2,8 @@
 
 pub mod labels;
 
+pub mod fusion;
+
 pub mod decode;
 pub mod output;
 

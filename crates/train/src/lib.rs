@@ -4,6 +4,10 @@ pub mod analyze;
 pub mod augment;
 pub mod builtin;
 pub mod corpus;
+pub mod evaluate;
+pub mod events;
+pub mod report;
+pub mod tensorboard;
 
 mod noise;
 mod playback;

@@ -60,12 +60,12 @@ pub enum ReadModelError {
         message: String,
     },
     /// The parts do not fit each other.
-    #[error("`{path}`: {source}", path = path.display())]
+    #[error("`{path}`: {cause}", path = path.display())]
     Parts {
         /// The directory.
         path: PathBuf,
         /// What does not fit.
-        source: InvalidParts,
+        cause: InvalidParts,
     },
 }
 
@@ -73,7 +73,7 @@ impl ReadModelError {
     /// What to do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Parts { source, .. } => source.hint(),
+            Self::Parts { cause, .. } => cause.hint(),
             Self::OtherModel { .. } => Some("copy the whole directory again, all files of one training".to_owned()),
             _ => None,
         }

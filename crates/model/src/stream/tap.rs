@@ -120,6 +120,18 @@ impl<E: Element> Taps<E> {
         counted.map(|(index, layer)| layer.health(index, index == last)).collect()
     }
 
+    /// Adds what another tap on the same network has counted, so that summaries are of both.
+    #[track_caller]
+    pub fn merge(&mut self, other: &Self) {
+        assert_eq!(self.layers.len(), other.layers.len(), "taps on one network");
+        for (layer, more) in self.layers.iter_mut().zip(&other.layers) {
+            layer.n_slices += more.n_slices;
+            layer.entropy_sum += more.entropy_sum;
+            layer.n_agreeing += more.n_agreeing;
+            layer.mass_sums.iter_mut().zip(&more.mass_sums).for_each(|(sum, more)| *sum += more);
+        }
+    }
+
     fn is_tapped(&self, index: usize) -> bool {
         self.config.has_hidden || self.config.full_layer == Some(index) || index + 1 == self.layers.len()
     }
@@ -208,4 +220,116 @@ fn largest<E: Element>(row: &[E]) -> usize {
         }
     }
     best
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::config::{PerLayer, Routing as RoutingKind, SrfConfig};
+    use crate::init::initialise;
+    use crate::params::SrfParams;
+    use crate::random::Random;
+    use crate::stream::{SrfStream, StreamingSrf};
+
+    const ALL: TapConfig = TapConfig { has_hidden: true, has_health: true, full_layer: Some(1) };
+
+    fn config() -> SrfConfig {
+        SrfConfig {
+            features: 12,
+            filters: 3,
+            layers: 3,
+            primary_height: 6,
+            hidden_height: PerLayer::Same(5),
+            ..SrfConfig::new(7)
+        }
+    }
+
+    fn stream(config: &SrfConfig) -> SrfStream<f32> {
+        let values = initialise::<f32>(Arc::new(SrfParams::new(config).1), 1).values;
+        Arc::new(StreamingSrf::new(config, &values)).stream()
+    }
+
+    fn frames(n_frames: usize) -> Vec<f32> {
+        let mut random = Random::new(4, "frames");
+        (0..12 * n_frames).map(|_| random.normal() as f32).collect()
+    }
+
+    fn heard(stream: &mut SrfStream<f32>, frames: &[f32], piece: usize) -> Vec<f32> {
+        let mut log_probs = Vec::new();
+        frames.chunks(12 * piece).for_each(|some| stream.accept(some, &mut log_probs));
+        stream.finish(&mut log_probs);
+        log_probs
+    }
+
+    #[test]
+    fn a_tap_changes_no_bit_and_does_not_depend_on_the_pieces() {
+        let config = config();
+        let plain = heard(&mut stream(&config), &frames(90), 90);
+        let tapped = |piece| {
+            let mut stream = stream(&config);
+            stream.tap(Some(ALL));
+            assert_eq!(heard(&mut stream, &frames(90), piece), plain);
+            let taps = stream.taps().unwrap();
+            (taps.mass(0).to_vec(), taps.class_mass().to_vec(), taps.couplings().to_vec(), taps.health())
+        };
+        assert_eq!(tapped(1), tapped(90));
+    }
+
+    #[test]
+    fn every_input_capsule_shares_itself_out_whole_and_the_padding_class_gets_nothing() {
+        let mut stream = stream(&config());
+        stream.tap(Some(ALL));
+        let log_probs = heard(&mut stream, &frames(60), 60);
+        let taps = stream.taps().unwrap();
+        assert_eq!(taps.class_mass().len(), log_probs.len());
+        assert_eq!(taps.capsules(0), [18, 5]);
+        for layer in 0..taps.n_layers() {
+            let [n_in, n_out] = taps.capsules(layer);
+            assert_eq!(taps.mass(layer).len(), 15 * n_out);
+            for mass in taps.mass(layer).chunks_exact(n_out) {
+                // Sums of at most 18 rows, each of which rounds its own sum to 1.
+                assert!((mass.iter().sum::<f32>() - n_in as f32).abs() < 1e-4, "{mass:?}");
+                assert!(layer + 1 < taps.n_layers() || mass[0] == 0.0);
+            }
+        }
+        let [n_in, n_out] = taps.capsules(1);
+        let first: Vec<f32> = (0..n_out).map(|j| (0..n_in).map(|i| taps.couplings()[i * n_out + j]).sum()).collect();
+        assert_eq!(first, taps.mass(1)[..n_out]);
+        taps.clear();
+        assert!(taps.class_mass().is_empty() && taps.couplings().is_empty());
+        assert_eq!(taps.health()[0].n_slices, 15);
+    }
+
+    #[test]
+    fn equal_couplings_have_entropy_1_and_no_dead_capsule() {
+        let config = SrfConfig { routing: RoutingKind::Dr, iterations: 1, ..config() };
+        let mut stream = stream(&config);
+        stream.tap(Some(ALL));
+        heard(&mut stream, &frames(60), 60);
+        for layer in stream.taps().unwrap().health() {
+            assert!((layer.entropy - 1.0).abs() < 1e-6, "{layer:?}");
+            assert_eq!(layer.n_dead, 0);
+        }
+    }
+
+    #[test]
+    fn decided_couplings_have_entropy_0_and_leave_the_others_dead() {
+        let routing = stream(&config()).net.layers[2].routing;
+        let mut taps = Taps::<f32>::new(ALL, std::iter::once(routing));
+        // Every input capsule gives itself to class 2, of which the softmax thinks so in one slice of two.
+        let tap = taps.open(0, 2).unwrap();
+        tap.couplings.fill(0.0);
+        tap.couplings.chunks_exact_mut(7).for_each(|row| row[2] = 1.0);
+        taps.close(0);
+        let mut log_probs = [-3.0_f32; 14];
+        (log_probs[2], log_probs[7 + 3]) = (-0.1, -0.1);
+        taps.compare(&log_probs);
+        let health = &taps.health()[0];
+        assert_eq!((health.entropy, health.n_dead, health.agreement), (0.0, 5, Some(0.5)));
+        let other = taps.clone();
+        taps.merge(&other);
+        assert_eq!((taps.health()[0].n_slices, taps.health()[0].agreement), (4, Some(0.5)));
+    }
 }

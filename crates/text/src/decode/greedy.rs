@@ -35,6 +35,10 @@ impl Greedy {
         Hypothesis { tokens: self.tokens.clone(), words: Vec::new(), score, log_prob }
     }
 
+    pub(super) fn last_token(&self) -> Option<Token> {
+        self.tokens.last().copied()
+    }
+
     /// All tokens but one whose run may go on.
     pub(super) fn take_settled(&mut self) -> Vec<Token> {
         let is_running = self.last_class != self.blank;

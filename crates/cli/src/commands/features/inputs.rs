@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
+use audio::Selection;
 use audio::bulk::Utterance;
-use audio::{Channel, Selection};
 use train::corpus::kaldi::{self, Commands};
-use train::corpus::{self, AudioPart, Problem, manifest};
+use train::corpus::{self, Problem, manifest};
 
 use crate::commands::recordings;
 use crate::printer::Printer;
@@ -52,7 +52,7 @@ pub(super) fn gather(paths: &[PathBuf], out: &Printer) -> Inputs {
 
 impl Inputs {
     fn add(&mut self, utterances: impl Iterator<Item = corpus::Utterance>, problems: Vec<Problem>, out: &Printer) {
-        self.utterances.extend(utterances.map(listed));
+        self.utterances.extend(utterances.map(|utterance| utterance.to_be_heard()));
         self.n_problems += problems.len();
         for problem in problems {
             out.problem(problem);
@@ -96,19 +96,6 @@ fn whole(path: PathBuf) -> Utterance {
     Utterance { speaker: id.clone(), id, path, selection: Selection::default() }
 }
 
-/// An utterance of a corpus as one to compute features of.
-fn listed(utterance: corpus::Utterance) -> Utterance {
-    let corpus::Utterance { id, speaker, audio, .. } = utterance;
-    let AudioPart { path, offset_s, duration_s, channel } = audio;
-    let selection = Selection {
-        channel: channel.map_or(Channel::Mix, Channel::Only),
-        start_s: offset_s.unwrap_or(0.0),
-        // Without an offset the utterance is the whole recording, whatever its length was rounded to.
-        end_s: offset_s.zip(duration_s).map(|(offset_s, duration_s)| offset_s + duration_s),
-    };
-    Utterance { id, speaker, path, selection }
-}
-
 /// `id path`; a command of sph2pipe stands for the file it decodes.
 fn scp_line(line: &str, speakers: &HashMap<String, String>) -> Result<Utterance, String> {
     let (id, rest) = line.split_once(char::is_whitespace).ok_or("expected `id path`")?;
@@ -132,18 +119,6 @@ fn speakers_beside(scp: &Path) -> HashMap<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_utterance_is_the_whole_recording_unless_it_has_an_offset() {
-        let part = |offset_s, duration_s| {
-            let audio = AudioPart { offset_s, duration_s, channel: Some(1), ..AudioPart::default() };
-            listed(corpus::Utterance { audio, ..corpus::Utterance::default() }).selection
-        };
-        let channel = Channel::Only(1);
-        assert_eq!(part(None, Some(2.5)), Selection { channel, ..Selection::default() });
-        assert_eq!(part(Some(1.25), Some(2.5)), Selection { channel, start_s: 1.25, end_s: Some(3.75) });
-        assert_eq!(part(Some(1.25), None), Selection { channel, start_s: 1.25, end_s: None });
-    }
 
     #[test]
     fn only_sph2pipe_is_understood_among_commands() {

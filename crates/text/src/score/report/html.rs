@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use crate::score::align::{Pair, Verdict};
+use crate::score::align::{Alignment, Pair, Verdict};
 use crate::score::counts::Counts;
 use crate::score::system::{System, Utterance};
 use crate::score::trn;
@@ -137,10 +137,16 @@ fn utterance_row(speaker: &str, utterance: &Utterance) -> String {
         counts.n_errors(),
         percent(&counts)
     );
-    for pair in &utterance.alignment.pairs {
-        push_pair(&mut row, pair);
-    }
+    row.push_str(&alignment(&utterance.alignment));
     row + "</td></tr>"
+}
+
+/// The words of an alignment as spans: wrong ones of class `s` over what was heard, missing ones of class `d`, extra
+/// ones of class `n`.
+pub fn alignment(alignment: &Alignment) -> String {
+    let mut spans = String::new();
+    alignment.pairs.iter().for_each(|pair| push_pair(&mut spans, pair));
+    spans
 }
 
 fn push_pair(row: &mut String, pair: &Pair) {
@@ -153,6 +159,7 @@ fn push_pair(row: &mut String, pair: &Pair) {
     };
 }
 
-fn escape(text: &str) -> String {
+/// Text as HTML shows it, also inside of quotes.
+pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

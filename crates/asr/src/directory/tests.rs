@@ -1,1 +1,0 @@
-//! Directories good and bad.
