@@ -10,6 +10,10 @@ pub(crate) mod man;
 pub(crate) mod prepare;
 pub(crate) mod sclite;
 pub(crate) mod score;
+pub(crate) mod transcribe;
 pub(crate) mod validate;
+pub(crate) mod verify_stream;
 
+mod inputs;
+mod recognition;
 mod recordings;

@@ -6,6 +6,8 @@ use std::fs::DirEntry;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use asr::directory::{InvalidParts, ReadModelError};
+use asr::{NoModelError, StartStreamError};
 use audio::convert::ConvertError;
 use model::weights::LoadWeightsError;
 use text::score::files::ScoreFilesError;
@@ -55,11 +57,15 @@ fn advice(cause: &(dyn Error + 'static)) -> Option<String> {
     }
     first_hint!(
         ConvertError,
+        InvalidParts,
         LoadWeightsError,
+        NoModelError,
         PairError,
         PrepareError,
+        ReadModelError,
         ReadTranscriptError,
         ScoreFilesError,
+        StartStreamError,
         WriteCorpusError,
     )
 }

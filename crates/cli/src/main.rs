@@ -32,6 +32,8 @@ enum Command {
     Convert(commands::convert::Args),
     Features(commands::features::Args),
     Info(commands::info::Args),
+    Transcribe(Box<commands::transcribe::Args>),
+    VerifyStream(Box<commands::verify_stream::Args>),
     Score(commands::score::Args),
     Compare(commands::compare::Args),
     Sclite(commands::sclite::Args),
@@ -68,6 +70,8 @@ fn run(command: Command, out: &Printer) -> anyhow::Result<Exit> {
     match command {
         Command::Bench(args) => commands::bench::run(args, out),
         Command::Prepare(args) => commands::prepare::run(args, out),
+        Command::Transcribe(args) => commands::transcribe::run(*args, out),
+        Command::VerifyStream(args) => commands::verify_stream::run(*args, out),
         Command::Validate(args) => commands::validate::run(args, out),
         Command::Convert(args) => commands::convert::run(args, out),
         Command::Features(args) => commands::features::run(args, out),

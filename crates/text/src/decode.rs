@@ -32,7 +32,7 @@ pub enum Search {
     Greedy,
     /// Prefix beam search: the likeliest label sequences, summed over all their alignments.
     Beam {
-        /// How many prefixes live on after each slice.
+        /// How many prefixes live on after each slice, with a quarter more in reserve.
         width: usize,
     },
 }
@@ -224,4 +224,4 @@ impl Decoder {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -2,6 +2,10 @@
 
 pub mod labels;
 
+mod edges;
+
+pub mod lm;
+
 pub mod fusion;
 
 pub mod decode;
