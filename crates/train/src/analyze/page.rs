@@ -4,13 +4,16 @@
 //! every layer at that moment. [`fragment`] is the same for a place inside another page.
 //! Numbers are stored in bytes, as differences between slices, compressed.
 
-use std::io::Write as _;
+use std::io::{self, Cursor, Write as _};
 
+use audio::Samples;
+use audio::wav::Writer;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use serde_json::{Value, json};
+use text::score::report::html::escape;
 
 use super::distance::Distance;
 use super::routes::{Layer, Routes};
@@ -45,11 +48,10 @@ pub fn page(analysis: &Analysis) -> String {
 pub fn fragment(analysis: &Analysis) -> String {
     // Inside a script element only `<` could end it.
     let data = data(analysis).to_string().replace('<', "\\u003c");
-    let sound = if analysis.sound.values.is_empty() {
-        String::new()
-    } else {
-        format!("<audio preload=\"auto\" src=\"data:audio/wav;base64,{}\"></audio>\n", STANDARD.encode(wav(analysis)))
-    };
+    let sound = analysis.sound.as_ref().map_or_else(String::new, |sound| {
+        let wav = STANDARD.encode(wav(sound).expect("writing to memory does not fail"));
+        format!("<audio preload=\"auto\" src=\"data:audio/wav;base64,{wav}\"></audio>\n")
+    });
     format!(
         "<div class=\"routing\"><style>{STYLE}</style>\n{BODY}{sound}\
          <script type=\"application/json\">{data}</script></div>\n<script>{SCRIPT}</script>\n"
@@ -132,22 +134,9 @@ fn packed(mut values: Vec<u8>, width: usize) -> String {
     STANDARD.encode(encoder.finish().expect("writing to memory does not fail"))
 }
 
-fn wav(analysis: &Analysis) -> Vec<u8> {
-    let sound = &analysis.sound;
-    let samples = sound.to_i16();
-    let n_bytes = 2 * samples.len() as u32;
-    let mut file = Vec::with_capacity(44 + n_bytes as usize);
-    file.extend(b"RIFF");
-    file.extend((36 + n_bytes).to_le_bytes());
-    file.extend(b"WAVEfmt \x10\0\0\0\x01\0\x01\0");
-    file.extend(sound.rate_hz.to_le_bytes());
-    file.extend((2 * sound.rate_hz).to_le_bytes());
-    file.extend(b"\x02\0\x10\0data");
-    file.extend(n_bytes.to_le_bytes());
-    file.extend(samples.iter().flat_map(|sample| sample.to_le_bytes()));
-    file
-}
-
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+/// What was heard, as a WAV file.
+fn wav(sound: &Samples) -> io::Result<Vec<u8>> {
+    let mut writer = Writer::new(Cursor::new(Vec::new()), sound.rate_hz, 1)?;
+    writer.push(&sound.values)?;
+    Ok(writer.finish()?.into_inner())
 }

@@ -1,10 +1,10 @@
 //! What an utterance sounds like: a recording in, its filterbank energies as a model's front end computes them out.
 
 use asr::Recognizer;
-use audio::Recording;
 use audio::bulk::Utterance;
-use audio::features::{Extractor, FeaturesConfig};
+use audio::features::{FeaturesConfig, extract};
 use audio::resample::resample;
+use audio::{Recording, Samples};
 
 use super::AnalyzeError;
 
@@ -20,19 +20,13 @@ pub struct Spectrogram {
 }
 
 impl Spectrogram {
-    /// The bands of an utterance, with the settings of the recogniser but neither deltas nor normalisation.
-    pub fn of(recognizer: &Recognizer, utterance: &Utterance) -> Result<Self, AnalyzeError> {
+    /// The bands of samples at the model's rate, with the settings of the recogniser but neither deltas nor
+    /// normalisation.
+    pub fn of(recognizer: &Recognizer, samples: &Samples) -> Self {
         let config = recognizer.features();
         let config = FeaturesConfig { delta_order: 0, use_energy: false, dither: 0.0, ..config.clone() };
-        let samples = Recording::open(&utterance.path)?.read(utterance.selection)?;
-        let path = || utterance.path.display().to_string();
-        let samples = resample(samples, config.rate_hz)
-            .map_err(|cause| AnalyzeError::Accept { path: path(), cause: cause.into() })?;
-        let mut extractor = Extractor::new(&config).expect("a front end without deltas is one too");
-        let mut values = Vec::new();
-        extractor.accept(&samples.values, &mut values);
-        extractor.finish(&mut values);
-        Ok(Self { n_bands: config.n_mels, shift_s: config.shift_ms / 1000.0, values })
+        let frames = extract(&config, &samples.values).expect("a front end without deltas is one too");
+        Self { n_bands: config.n_mels, shift_s: config.shift_ms / 1000.0, values: frames.values }
     }
 
     /// The values between which almost all lie: what is quieter or louder need not be told apart.
@@ -42,4 +36,12 @@ impl Spectrogram {
         let at = |share: f64| sorted.get((share * sorted.len().saturating_sub(1) as f64) as usize).copied();
         (at(0.02).unwrap_or(0.0), at(0.998).unwrap_or(1.0))
     }
+}
+
+/// The samples of an utterance at the rate of a model.
+pub fn samples(recognizer: &Recognizer, utterance: &Utterance) -> Result<Samples, AnalyzeError> {
+    let samples = Recording::open(&utterance.path)?.read(utterance.selection)?;
+    let path = || utterance.path.display().to_string();
+    resample(samples, recognizer.features().rate_hz)
+        .map_err(|cause| AnalyzeError::Accept { path: path(), cause: cause.into() })
 }

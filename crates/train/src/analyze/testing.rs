@@ -49,6 +49,7 @@ pub(crate) fn analysis(models: Vec<Routes>) -> Analysis {
         id: "u1".to_owned(),
         duration_s,
         spectrogram: Spectrogram { n_bands: 4, shift_s: 0.01, values: (0..4 * n_frames).map(|i| i as f32).collect() },
+        sound: None,
         reference: vec![label(0.0, middle_s, "a"), label(middle_s, duration_s, "b")],
         models,
     }
