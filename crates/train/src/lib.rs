@@ -1,5 +1,6 @@
 //! Corpora in, a model directory out.
 
+pub mod analyze;
 pub mod augment;
 pub mod builtin;
 pub mod corpus;

@@ -1,0 +1,142 @@
+//! The routing of an utterance as a page: an analysis in, HTML out that needs no network.
+//!
+//! A reader moves in time, by hand or by playing, over spectrogram, softmax and labels, and sees the coefficients of
+//! every layer at that moment. [`fragment`] is the same for a place inside another page.
+//! Numbers are stored in bytes, as differences between slices, compressed.
+
+use std::io::{self, Cursor, Write as _};
+
+use audio::Samples;
+use audio::wav::Writer;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+use serde_json::{Value, json};
+use text::score::report::html::escape;
+
+use super::distance::Distance;
+use super::routes::{Layer, Routes};
+use super::spectrogram::Spectrogram;
+use super::{Analysis, ramp, times};
+
+const STYLE: &str = include_str!("page/routing.css");
+const SCRIPT: &str = include_str!("page/routing.js");
+const BODY: &str = include_str!("page/routing.html");
+
+const PAGE_STYLE: &str = ":root { color-scheme: light dark } body { margin: 0; padding: 1rem; background: #fff; color: #1f2328; \
+font: 15px/1.45 system-ui, sans-serif } @media (prefers-color-scheme: dark) { body { background: #0d1117; color: #e6edf3 } } \
+header { max-width: 72rem; margin: 0 auto .9rem } h1 { margin: 0; font-size: 1.45rem; overflow-wrap: anywhere } \
+header p { margin: .1rem 0; opacity: .75; overflow-wrap: anywhere }";
+
+/// A whole page about one utterance.
+pub fn page(analysis: &Analysis) -> String {
+    let id = escape(&analysis.id);
+    let about: Vec<String> = analysis.models.iter().map(|routes| escape(&describe(routes))).collect();
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Routing of {id}</title>\n\
+         <style>{PAGE_STYLE}</style></head>\n<body>\n<header><h1>Routing of {id}</h1>\n<p>{:.2} s · {}</p></header>\n\
+         {}</body></html>\n",
+        analysis.duration_s,
+        about.join(" · "),
+        fragment(analysis)
+    )
+}
+
+/// What [`page`] shows, for a place in another page; it brings its own style and script, and may stand there twice.
+pub fn fragment(analysis: &Analysis) -> String {
+    // Inside a script element only `<` could end it.
+    let data = data(analysis).to_string().replace('<', "\\u003c");
+    let sound = analysis.sound.as_ref().map_or_else(String::new, |sound| {
+        let wav = STANDARD.encode(wav(sound).expect("writing to memory does not fail"));
+        format!("<audio preload=\"auto\" src=\"data:audio/wav;base64,{wav}\"></audio>\n")
+    });
+    format!(
+        "<div class=\"routing\"><style>{STYLE}</style>\n{BODY}{sound}\
+         <script type=\"application/json\">{data}</script></div>\n<script>{SCRIPT}</script>\n"
+    )
+}
+
+fn describe(routes: &Routes) -> String {
+    let differs = Distance::of(routes).rate().map_or(0.0, |rate| 100.0 * rate);
+    format!("{}: routing and softmax differ in {differs:.1} % of {} slices", routes.model, routes.n_slices())
+}
+
+fn data(analysis: &Analysis) -> Value {
+    let reference: Vec<Value> =
+        analysis.reference.iter().map(|label| json!([label.start_s, label.end_s, label.name])).collect();
+    // The page opens on a label in the middle: at time 0 there is only silence to see.
+    let chosen = times::choose(analysis, 3);
+    json!({
+        "duration_s": analysis.duration_s,
+        "start_s": chosen.get(chosen.len() / 2),
+        "reference": reference,
+        "spectrogram": spectrogram(&analysis.spectrogram),
+        "models": analysis.models.iter().map(model).collect::<Vec<_>>(),
+    })
+}
+
+fn spectrogram(spectrogram: &Spectrogram) -> Value {
+    let range = spectrogram.range();
+    let values = spectrogram.values.iter().map(|value| byte(ramp::share(*value, range))).collect();
+    json!({
+        "bands": spectrogram.n_bands,
+        "shift_s": spectrogram.shift_s,
+        "data": packed(values, spectrogram.n_bands),
+    })
+}
+
+fn model(routes: &Routes) -> Value {
+    let n_classes = routes.classes.len();
+    let probabilities = routes.probabilities.iter().map(|p| byte(p.sqrt())).collect();
+    json!({
+        "name": routes.model,
+        "classes": routes.classes,
+        "n_slices": routes.n_slices(),
+        "first_s": routes.time_s(0),
+        "slice_s": routes.clockwork.slice_s(),
+        "probabilities": packed(probabilities, n_classes),
+        "likeliest": routes.likeliest(),
+        "heaviest": routes.heaviest(),
+        "layers": routes.layers.iter().map(layer).collect::<Vec<_>>(),
+    })
+}
+
+/// The coefficients between the least and the largest of all slices: roots are stored, so small ones stay exact.
+fn layer(layer: &Layer) -> Value {
+    let (low, high) = layer.roots().iter().fold((u16::MAX, 0), |(low, high), r| (low.min(*r), high.max(*r)));
+    let range = (f32::from(low), f32::from(high));
+    let values = layer.roots().iter().map(|root| byte(ramp::share(f32::from(*root), range))).collect();
+    let full = f32::from(u16::MAX);
+    json!({
+        "name": layer.name,
+        "in_height": layer.in_height,
+        "window": layer.window,
+        "n_out": layer.n_out,
+        "low": range.0 / full,
+        "high": range.1 / full,
+        "data": packed(values, layer.n_in() * layer.n_out),
+    })
+}
+
+fn byte(share: f32) -> u8 {
+    (255.0 * share).round() as u8
+}
+
+/// Rows of `width` bytes as differences from the row before, compressed, in letters.
+fn packed(mut values: Vec<u8>, width: usize) -> String {
+    for at in (width..values.len()).rev() {
+        values[at] = values[at].wrapping_sub(values[at - width]);
+    }
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(&values).expect("writing to memory does not fail");
+    STANDARD.encode(encoder.finish().expect("writing to memory does not fail"))
+}
+
+/// What was heard, as a WAV file.
+fn wav(sound: &Samples) -> io::Result<Vec<u8>> {
+    let mut writer = Writer::new(Cursor::new(Vec::new()), sound.rate_hz, 1)?;
+    writer.push(&sound.values)?;
+    Ok(writer.finish()?.into_inner())
+}
