@@ -5,6 +5,7 @@ pub(crate) mod bench;
 pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod convert;
+pub(crate) mod demo;
 pub(crate) mod evaluate;
 pub(crate) mod features;
 pub(crate) mod info;

@@ -23,6 +23,8 @@ use train::trainer::TrainError;
 use train::trainer::average::AverageError;
 use train::trainer::prepared::LoadPreparedError;
 
+use crate::commands::demo::ClaimError;
+
 /// How alike two names are, from 0 to 1, when one may be meant by the other.
 const LIKE: f64 = 0.85;
 /// Files that are looked at in a folder for a like name.
@@ -64,6 +66,7 @@ fn advice(cause: &(dyn Error + 'static)) -> Option<String> {
     }
     first_hint!(
         AverageError,
+        ClaimError,
         ConvertError,
         FusionError,
         InvalidParts,

@@ -27,6 +27,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Demo(commands::demo::Args),
     Prepare(commands::prepare::Args),
     Train(commands::train::Args),
     Average(commands::average::Args),
@@ -72,6 +73,7 @@ fn main() -> ExitCode {
 
 fn run(command: Command, out: &Printer) -> anyhow::Result<Exit> {
     match command {
+        Command::Demo(args) => commands::demo::run(args, out),
         Command::Average(args) => commands::average::run(args, out),
         Command::Bench(args) => commands::bench::run(args, out),
         Command::Prepare(args) => commands::prepare::run(args, out),

@@ -7,6 +7,7 @@ pub mod chart;
 pub mod page;
 mod sections;
 mod ticks;
+pub mod whole;
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -119,7 +119,7 @@ fn model_directory(path: &Path) -> PathBuf {
 }
 
 /// The utterances of the manifest, and how many problems it has, which are told.
-fn load(path: &Path, out: &Printer) -> anyhow::Result<(Vec<Utterance>, usize)> {
+pub(super) fn load(path: &Path, out: &Printer) -> anyhow::Result<(Vec<Utterance>, usize)> {
     ensure!(path.is_file(), "`{}` is not a file, expected a manifest", path.display());
     let (listed, problems) = manifest::load(path);
     problems.iter().for_each(|problem| out.problem(problem));
@@ -129,7 +129,7 @@ fn load(path: &Path, out: &Printer) -> anyhow::Result<(Vec<Utterance>, usize)> {
     Ok((listed.into_iter().map(|listed| listed.utterance).collect(), problems.len()))
 }
 
-fn subject(model: &Path, manifest: &Path, search: &Search, map: Option<PhoneMapping>) -> Subject {
+pub(super) fn subject(model: &Path, manifest: &Path, search: &Search, map: Option<PhoneMapping>) -> Subject {
     Subject {
         model: model.display().to_string(),
         manifest: manifest.display().to_string(),
@@ -147,7 +147,7 @@ fn with_threads<T: Send>(threads: Option<usize>, work: impl FnOnce() -> T + Send
     Ok(pool.install(work))
 }
 
-fn recognise(
+pub(super) fn recognise(
     recognizer: &Recognizer,
     utterances: &[Utterance],
     options: &EvaluateOptions,
@@ -159,7 +159,7 @@ fn recognise(
     evaluation
 }
 
-fn show(evaluation: &Evaluation, n_replications: usize, speakers: bool, out: &Printer) -> std::io::Result<()> {
+pub(super) fn show(evaluation: &Evaluation, n_replications: usize, speakers: bool, out: &Printer) -> std::io::Result<()> {
     if speakers {
         show_speakers(&evaluation.rate().system, out)?;
     }

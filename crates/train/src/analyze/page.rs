@@ -49,8 +49,7 @@ pub fn fragment(analysis: &Analysis) -> String {
     // Inside a script element only `<` could end it.
     let data = data(analysis).to_string().replace('<', "\\u003c");
     let sound = analysis.sound.as_ref().map_or_else(String::new, |sound| {
-        let wav = STANDARD.encode(wav(sound).expect("writing to memory does not fail"));
-        format!("<audio preload=\"auto\" src=\"data:audio/wav;base64,{wav}\"></audio>\n")
+        format!("<audio preload=\"auto\" src=\"{}\"></audio>\n", address(sound))
     });
     format!(
         "<div class=\"routing\"><style>{STYLE}</style>\n{BODY}{sound}\
@@ -132,6 +131,12 @@ fn packed(mut values: Vec<u8>, width: usize) -> String {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(&values).expect("writing to memory does not fail");
     STANDARD.encode(encoder.finish().expect("writing to memory does not fail"))
+}
+
+/// Sound as the address of a page that holds it.
+pub(crate) fn address(sound: &Samples) -> String {
+    let wav = STANDARD.encode(wav(sound).expect("writing to memory does not fail"));
+    format!("data:audio/wav;base64,{wav}")
 }
 
 /// What was heard, as a WAV file.
