@@ -1,7 +1,8 @@
 //! What comes out of a stream: hypotheses of the decoder in, text with times, confidences and reasons out.
 
-use text::decode::{Hypothesis, Token};
-use text::labels::Units;
+use text::decode::{Hypothesis, Token, WordSpan};
+use text::fusion::Lexicon;
+use text::labels::{END_OF_SENTENCE, Units};
 use text::output::{Alternative, Segment, TokenResult, Word};
 
 use crate::endpoint::EndReason;
@@ -26,33 +27,36 @@ impl Heard {
     pub(crate) fn new(
         hypotheses: &[Hypothesis],
         shared: &Shared,
+        lexicon: Option<&Lexicon>,
         record: &Record,
         ended_by: Option<EndReason>,
     ) -> Option<Self> {
         let best = hypotheses.first().filter(|best| !best.tokens.is_empty())?;
-        let tokens: Vec<TokenResult> = written(best, shared).map(|token| result(token, shared, record)).collect();
-        let words = words(best, &tokens, shared);
+        let mut tokens: Vec<TokenResult> = best.tokens.iter().map(|token| result(token, shared, record)).collect();
+        let words = words(best, &tokens, shared, lexicon);
+        // The end of the sentence has no place in a text.
+        tokens.retain(|token| token.text != END_OF_SENTENCE);
         let segment = Segment {
-            text: text(best, shared),
+            text: text(best, shared, lexicon),
             start_s: tokens.first().map_or(0.0, |token| token.start_s),
             end_s: tokens.last().map_or(0.0, |token| token.end_s),
             confidence: mean_confidence(&tokens),
             words,
             tokens,
-            alternatives: alternatives(hypotheses, shared),
+            alternatives: alternatives(hypotheses, shared, lexicon),
         };
         Some(Self { segment, classes: best.classes(), score: best.score, ended_by })
     }
 }
 
-/// The tokens that have a place in a text: all but the end of the sentence.
-fn written<'a>(hypothesis: &'a Hypothesis, shared: &'a Shared) -> impl Iterator<Item = &'a Token> {
-    let is_written = |token: &&Token| Some(token.class) != shared.labels.end_of_sentence();
-    hypothesis.tokens.iter().filter(is_written)
-}
-
-fn text(hypothesis: &Hypothesis, shared: &Shared) -> String {
-    shared.labels.decode(&hypothesis.classes())
+/// The words of the lexicon, or what the labels spell.
+fn text(hypothesis: &Hypothesis, shared: &Shared, lexicon: Option<&Lexicon>) -> String {
+    match lexicon {
+        Some(lexicon) => {
+            hypothesis.words.iter().filter_map(|span| lexicon.word(span.word)).collect::<Vec<_>>().join(" ")
+        }
+        None => shared.labels.decode(&hypothesis.classes()),
+    }
 }
 
 fn result(token: &Token, shared: &Shared, record: &Record) -> TokenResult {
@@ -67,12 +71,21 @@ fn result(token: &Token, shared: &Shared, record: &Record) -> TokenResult {
     }
 }
 
-/// What stands between two spaces is a word; so is every label of a model of words.
-fn words(_hypothesis: &Hypothesis, tokens: &[TokenResult], shared: &Shared) -> Vec<Word> {
+/// The words of the lexicon; without one, what stands between two spaces, and every label of a model of words.
+fn words(hypothesis: &Hypothesis, tokens: &[TokenResult], shared: &Shared, lexicon: Option<&Lexicon>) -> Vec<Word> {
+    if let Some(lexicon) = lexicon {
+        let spelled = |span: &WordSpan| {
+            let found = word(tokens.get(span.first_token..span.end_token)?)?;
+            Some(Word { text: lexicon.word(span.word)?.to_owned(), ..found })
+        };
+        return hypothesis.words.iter().filter_map(spelled).collect();
+    }
     match shared.labels.units() {
         Units::Phones => Vec::new(),
-        Units::Words => tokens.chunks(1).filter_map(word).collect(),
-        Units::Chars => tokens.split(|token| token.text == " ").filter_map(word).collect(),
+        Units::Words => tokens.chunks(1).filter(|token| token[0].text != END_OF_SENTENCE).filter_map(word).collect(),
+        Units::Chars => {
+            tokens.split(|token| [" ", END_OF_SENTENCE].contains(&token.text.as_str())).filter_map(word).collect()
+        }
     }
 }
 
@@ -96,11 +109,11 @@ fn mean_confidence(tokens: &[TokenResult]) -> Option<f32> {
 }
 
 /// All but the first; each with its share among all.
-fn alternatives(hypotheses: &[Hypothesis], shared: &Shared) -> Vec<Alternative> {
+fn alternatives(hypotheses: &[Hypothesis], shared: &Shared, lexicon: Option<&Lexicon>) -> Vec<Alternative> {
     let best = hypotheses.first().map_or(0.0, |best| best.score);
     let total: f64 = hypotheses.iter().map(|hypothesis| (hypothesis.score - best).exp()).sum();
     let alternative = |hypothesis: &Hypothesis| Alternative {
-        text: text(hypothesis, shared),
+        text: text(hypothesis, shared, lexicon),
         confidence: ((hypothesis.score - best).exp() / total) as f32,
         score: hypothesis.score,
     };

@@ -9,7 +9,9 @@ pub mod directory;
 pub mod endpoint;
 pub mod features;
 pub mod health;
+pub mod verify;
 
+mod default_model;
 mod front;
 mod heard;
 mod listener;
@@ -18,6 +20,7 @@ mod recognizer;
 mod record;
 mod stream;
 
+pub use default_model::{NoModelError, default_model};
 pub use front::AcceptError;
 pub use heard::Heard;
 pub use listener::Listener;

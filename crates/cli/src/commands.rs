@@ -12,6 +12,10 @@ pub(crate) mod runs;
 pub(crate) mod sclite;
 pub(crate) mod score;
 pub(crate) mod train;
+pub(crate) mod transcribe;
 pub(crate) mod validate;
+pub(crate) mod verify_stream;
 
+mod inputs;
+mod recognition;
 mod recordings;

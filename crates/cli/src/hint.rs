@@ -2,9 +2,13 @@
 
 use std::error::Error;
 
+use asr::directory::{InvalidParts, ReadModelError};
+use asr::{NoModelError, StartStreamError};
 use audio::convert::ConvertError;
 use model::config::OverrideError;
 use model::weights::LoadWeightsError;
+use text::fusion::FusionError;
+use text::lm::LoadArpaError;
 use text::score::files::ScoreFilesError;
 use text::score::pairing::PairError;
 use text::score::read::ReadTranscriptError;
@@ -32,14 +36,20 @@ fn advice(cause: &(dyn Error + 'static)) -> Option<String> {
     first_hint!(
         AverageError,
         ConvertError,
-        LoadRunError,
+        FusionError,
+        InvalidParts,
+        LoadArpaError,
         LoadPreparedError,
+        LoadRunError,
         LoadWeightsError,
+        NoModelError,
         OverrideError,
         PairError,
         PrepareError,
+        ReadModelError,
         ReadTranscriptError,
         ScoreFilesError,
+        StartStreamError,
         TrainError,
         WriteCorpusError,
     )

@@ -1,5 +1,6 @@
 //! `srf evaluate` and `srf runs` as a user runs them: exit codes, files, tables and messages.
 
+#[allow(dead_code, reason = "other tests use the rest of it")]
 #[path = "../../asr/tests/tiny/mod.rs"]
 mod tiny;
 

@@ -5,7 +5,7 @@
 
 mod decode;
 mod kernels;
-mod machine;
+pub(crate) mod machine;
 mod presets;
 mod train;
 

@@ -76,12 +76,15 @@ fn read_directory(dir: &Path) -> anyhow::Result<Recipe> {
 fn heading(summary: &Summary) -> String {
     let Summary { architecture, parameters, receptive_field_frames, look_ahead_frames, delay_ms, layers: _ } = summary;
     let (total, trainable) = (grouped(parameters.total), grouped(parameters.trainable));
+    let frames = |n: &Option<usize>| n.map_or_else(|| "the whole utterance".to_owned(), |n| format!("{n} frames"));
+    let (receptive_field, look_ahead) = (frames(receptive_field_frames), frames(look_ahead_frames));
+    let delay = delay_ms.map_or_else(|| "the whole utterance".to_owned(), |ms| format!("{ms} ms"));
     format!(
         "architecture     {architecture}\n\
          parameters       {total} ({trainable} trainable)\n\
-         receptive field  {receptive_field_frames} frames\n\
-         look-ahead       {look_ahead_frames} frames\n\
-         delay            {delay_ms} ms"
+         receptive field  {receptive_field}\n\
+         look-ahead       {look_ahead}\n\
+         delay            {delay}"
     )
 }
 

@@ -9,7 +9,7 @@
 //! from(l, c)    = blank(l) where c is the last label of l, total(l) otherwise
 //! ```
 //!
-//! and the `width` prefixes with the largest total, plus what language model and hotwords add, live on.
+//! and the prefixes with the largest total, plus what language model and hotwords add, live on: the width asked for and a quarter more.
 //! A new prefix has one parent only, so its score is `from + p(c) + bonus`, and with prefixes and labels in falling
 //! order most pairs need not be looked at: none behind the first that cannot beat the worst of `width` prefixes
 //! already found. Nothing that would be in the beam is lost by that.
@@ -28,6 +28,10 @@ const SETTLE_EVERY_SLICES: usize = 64;
 ///
 /// Two readings of one spot that are as good as each other would otherwise stay for ever, and all behind it twice.
 const MAX_OPEN_SLICES: usize = 1500;
+
+/// One in so many prefixes more than asked for lives on: those at the edge of a beam have lost so many alignments
+/// that their order says little, and some of them win in the end.
+const RESERVE: usize = 4;
 
 /// A prefix in the beam.
 #[derive(Clone, Debug)]
@@ -116,7 +120,7 @@ struct Scratch {
 impl Beam {
     pub(super) fn new(n_classes: usize, width: usize, first_class: usize, fusion: Option<Arc<Fusion>>) -> Self {
         let mut beam = Self {
-            width: width.max(1),
+            width: width.max(1) + width / RESERVE,
             blank: n_classes as u32 - 1,
             first_class: first_class as u32,
             fusion,

@@ -8,7 +8,7 @@ use model::random::Random;
 use rayon::prelude::*;
 
 /// A pool of `threads` threads, or of as many as there are cores.
-pub(super) fn pool(threads: Option<usize>) -> anyhow::Result<rayon::ThreadPool> {
+pub(crate) fn pool(threads: Option<usize>) -> anyhow::Result<rayon::ThreadPool> {
     const MOST: usize = 1024;
     if let Some(n) = threads {
         ensure!((1..=MOST).contains(&n), "--threads is {n}, expected 1 to {MOST}");
