@@ -20,7 +20,6 @@ use crate::seed::number_of;
 pub(crate) struct Example {
     pub(crate) id: String,
     pub(crate) speaker: String,
-    pub(crate) text: String,
     pub(crate) audio: AudioPart,
     /// Names the utterance in any batch.
     pub(crate) number: u64,
@@ -187,8 +186,8 @@ impl Reader<'_> {
             Keep::Samples => samples,
             Keep::Nothing => Vec::new(),
         };
-        let Utterance { id, speaker, audio, text, .. } = utterance.clone();
-        Ok((Example { number: number_of(&id), id, speaker, text, audio, labels, n_frames, kept }, stats))
+        let Utterance { id, speaker, audio, .. } = utterance.clone();
+        Ok((Example { number: number_of(&id), id, speaker, audio, labels, n_frames, kept }, stats))
     }
 
     fn check_length(&self, labels: &[u32], n_frames: usize) -> Result<(), String> {

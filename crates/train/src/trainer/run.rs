@@ -18,11 +18,15 @@ use super::learner::{Learner, Step, Taken};
 use super::loader::{Loader, Order};
 use super::publish;
 use super::run_dir::{RunDir, RunDirError};
-use super::validation::{Validation, validate};
+use super::validation::{self, Heard};
 use super::{Figures, Outcome, TrainJob, TrainWatcher};
 use crate::augment::Augmenter;
 use crate::events::log::Log;
-use crate::events::{EndReason, EpochEnd, Event, Examples, Measured, Record, RunEnd, SkippedBatch, Speed, Steps};
+use crate::events::{
+    EndReason, EpochEnd, Event, Examples, Health, Measured, Record, RunEnd, SkippedBatch, Speed, Steps,
+};
+use crate::report;
+use crate::tensorboard::TensorBoard;
 
 /// Steps are told of in groups of this length.
 const GROUP: Duration = Duration::from_secs(5);
@@ -110,6 +114,8 @@ pub(super) struct Run<'a> {
     pub(super) data: &'a Data,
     pub(super) dir: RunDir,
     pub(super) log: Log,
+    /// Event files of TensorBoard, while they can be written.
+    pub(super) board: Option<TensorBoard>,
     pub(super) watcher: &'a dyn TrainWatcher,
     pub(super) stop: &'a AtomicBool,
     pub(super) learner: Learner,
@@ -128,6 +134,11 @@ impl Run<'_> {
         let record = Record::now(self.state.n_updates, event);
         self.log.append(&record)?;
         self.watcher.record(&record);
+        // Only a view of the log: not worth a training.
+        if let Err(problem) = self.board.as_mut().map_or(Ok(()), |board| board.add(&record)) {
+            self.watcher.remark(&problem.to_string());
+            self.board = None;
+        }
         Ok(())
     }
 
@@ -299,10 +310,18 @@ impl Run<'_> {
         Ok(path)
     }
 
-    fn validate(&mut self) -> Option<Validation> {
+    /// Loss and errors on `dev`, if there is one.
+    fn validate(&mut self) -> Option<(Measured, Option<Heard>)> {
         let Data { dev, buckets, .. } = self.data;
+        if dev.examples.is_empty() {
+            return None;
+        }
+        let (loss, n_utterances) = validation::loss(&mut self.learner, dev, buckets);
+        let parts = publish::parts(self.job, self.learner.params.values.clone(), &self.head, String::new());
         let n = self.training.validation_utterances;
-        (!dev.examples.is_empty()).then(|| validate(&mut self.learner, dev, &self.job.data.labels, buckets, n))
+        let heard = validation::hear(parts, &self.job.data.dev, n, self.watcher);
+        let errors = heard.as_ref().map(|heard| heard.errors.clone());
+        Some((Measured { n_utterances, loss, errors }, heard))
     }
 
     fn end_epoch(&mut self) -> Result<(), TrainError> {
@@ -313,13 +332,14 @@ impl Run<'_> {
         while self.kept.len() > self.training.average_epochs {
             self.kept.pop_front();
         }
-        let measured = validation.as_ref().map(|validation| validation.measured.clone());
+        let (measured, heard) = validation.unzip();
         let is_best = self.count_better(measured.as_ref());
         let epoch = self.state.epoch;
         let event = self.epoch_event(measured, is_best, start.elapsed().as_secs_f64());
         self.tell(Event::Epoch(Box::new(event)))?;
-        if let Some(validation) = validation {
-            self.tell(Event::Examples(Examples { epoch, examples: validation.examples }))?;
+        if let Some(Heard { examples, health, .. }) = heard.flatten() {
+            self.tell(Event::Examples(Examples { epoch, examples }))?;
+            self.tell(Event::Health(Health { epoch, layers: health }))?;
         }
         let is_stopped_early = self.training.patience.is_some_and(|patience| self.state.n_worse >= patience);
         self.state = State {
@@ -332,8 +352,15 @@ impl Run<'_> {
             ..self.state.clone()
         };
         self.save()?;
+        self.write_page();
         self.pace.validation_s = start.elapsed().as_secs_f64();
         Ok(())
+    }
+
+    fn write_page(&self) {
+        if let Err(problem) = report::write(self.dir.path()) {
+            self.watcher.remark(&problem.to_string());
+        }
     }
 
     /// Whether the loss on `dev` is the smallest so far.
@@ -369,13 +396,14 @@ impl Run<'_> {
     fn finish(&mut self) -> Result<Outcome, TrainError> {
         let kept: Vec<&[f32]> = self.kept.iter().map(Vec::as_slice).collect();
         self.learner.params.values = mean(&kept);
-        let dev = self.validate().map(|validation| validation.measured);
+        let dev = self.validate().map(|(measured, _)| measured);
         let model = self.dir.path().join("model");
         publish::write(&model, self.job, self.learner.params.values.clone(), &self.head, &self.state, dev.as_ref())?;
         let n_epochs = self.state.epoch - 1;
         let reason = if n_epochs < self.training.epochs { EndReason::StoppedEarly } else { EndReason::Completed };
         let remark = format!("the mean of the last {} of {n_epochs} epochs", self.kept.len());
         self.tell(Event::End(RunEnd { reason, remark }))?;
+        self.write_page();
         let n_left_out = self.data.train.skipped.len() + self.data.dev.skipped.len() + self.state.n_skipped;
         Ok(Outcome::Finished { model, dev, n_left_out })
     }

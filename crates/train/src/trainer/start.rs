@@ -22,7 +22,8 @@ use super::{TrainJob, TrainWatcher};
 use crate::augment::Augmenter;
 use crate::corpus::{TRAIN, Utterance};
 use crate::events::log::{FILE_NAME, Log};
-use crate::events::{DataPart, Event, Resume, RunStart};
+use crate::events::{DataPart, Event, Record, Resume, RunStart};
+use crate::tensorboard::{DIRECTORY_NAME, TensorBoard};
 
 /// A job whose run directory is ours.
 pub(super) struct Start<'a> {
@@ -123,7 +124,16 @@ impl<'a> Start<'a> {
                 (state, VecDeque::new(), Event::Start(Box::new(run_start(job, training, data, head.n_values))))
             }
         };
+        let board = TensorBoard::create(
+            &dir.path().join(DIRECTORY_NAME),
+            Record::now(0, Event::Unknown).time_s,
+            state.n_updates,
+        );
+        if let Err(problem) = &board {
+            watcher.remark(&problem.to_string());
+        }
         let mut run = Run {
+            board: board.ok(),
             job,
             training,
             data,

@@ -1,102 +1,79 @@
-//! How good the network is on utterances it was not trained on: parameters in, loss and errors out.
+//! How good the network is on utterances it was not trained on: parameters in, loss, errors and health out.
+//!
+//! The loss is that of the network; errors are those of the recogniser that users have.
 
+use asr::Recognizer;
+use asr::directory::ModelParts;
 use model::frames::Frames;
 use model::srf::Mode;
-use text::labels::{LabelSet, Units};
 
 use super::batches::Buckets;
 use super::data::Dataset;
 use super::learner::Learner;
-use crate::events::{ErrorCounts, Example, Measured};
+use crate::corpus::{Utterance, Watcher};
+use crate::evaluate::scoring::compared;
+use crate::evaluate::{EvaluateOptions, evaluate};
+use crate::events::{ErrorCounts, Example, LayerHealth};
 
-/// What validation found.
-pub(crate) struct Validation {
-    pub(crate) measured: Measured,
-    pub(crate) examples: Vec<Example>,
+/// What the recogniser makes of some utterances.
+pub(super) struct Heard {
+    pub(super) errors: ErrorCounts,
+    pub(super) examples: Vec<Example>,
+    /// Of each capsule layer.
+    pub(super) health: Vec<LayerHealth>,
 }
 
-/// Utterances that are shown.
+/// Utterances that are shown, and that the health of capsules is taken from.
 const N_EXAMPLES: usize = 5;
 
-/// Measures the network on `dev`; errors on the first `n_recognised` utterances.
-pub(crate) fn validate(
-    learner: &mut Learner,
-    dev: &Dataset,
-    labels: &LabelSet,
-    buckets: &Buckets,
-    n_recognised: usize,
-) -> Validation {
+/// The mean loss of an utterance of `dev`, and how many have one.
+pub(super) fn loss(learner: &mut Learner, dev: &Dataset, buckets: &Buckets) -> (f64, usize) {
     let mut extractor = dev.front_end.extractor();
     let mut x = Frames::new(dev.front_end.n_dims(), learner.net.margin());
     let (mut sum, mut n) = (0.0, 0);
-    let mut hypotheses = vec![None; dev.examples.len()];
     for members in buckets.in_order(&dev.lengths()) {
         let batch = dev.batch(&members, None, &mut extractor, x);
-        let logits = learner.net.forward(&mut learner.params.values, Mode::default(), &batch.x);
-        for (at, &member) in members.iter().enumerate() {
-            hypotheses[member] = Some(greedy(logits.real(at), logits.width()));
-        }
         let (loss_sum, n_losses) = learner.measure(dev, &batch, Mode::default());
         sum += loss_sum;
-        n += n_losses;
+        n += n_losses as usize;
         x = batch.x;
     }
-    let mut errors = ErrorCounts { measure: measure_of(labels).to_owned(), ..ErrorCounts::default() };
-    let mut examples = Vec::new();
-    for (example, hypothesis) in dev.examples.iter().zip(hypotheses).take(n_recognised) {
-        let hypothesis = hypothesis.unwrap_or_default();
-        count(&example.labels, &hypothesis, &mut errors);
-        if examples.len() < N_EXAMPLES {
-            let classes: Vec<usize> = hypothesis.iter().map(|&class| class as usize).collect();
-            let (id, reference) = (example.id.clone(), example.text.clone());
-            examples.push(Example { id, reference, hypothesis: labels.decode(&classes) });
-        }
-    }
-    let errors = (n_recognised > 0).then_some(errors);
-    Validation { measured: Measured { n_utterances: n as usize, loss: sum / n.max(1) as f64, errors }, examples }
+    (sum / n.max(1) as f64, n)
 }
 
-fn measure_of(labels: &LabelSet) -> &'static str {
-    match labels.units() {
-        Units::Phones => "PER",
-        Units::Chars => "CER",
-        Units::Words => "WER",
+/// Recognises `n` of the utterances, taken evenly from the list; none where the model cannot be used.
+pub(super) fn hear(parts: ModelParts, utterances: &[Utterance], n: usize, watcher: &dyn Watcher) -> Option<Heard> {
+    let chosen = evenly(utterances, n);
+    if chosen.is_empty() {
+        return None;
     }
+    let recognizer = Recognizer::from_parts(parts).ok()?;
+    let evaluation = evaluate(&recognizer, &chosen, &EvaluateOptions::default(), watcher);
+    let rate = evaluation.rate();
+    let example = |answer| {
+        let [reference, hypothesis] = compared(answer, rate.measure, None);
+        Example { id: answer.id.clone(), reference, hypothesis }
+    };
+    let examples = evaluation.answers.iter().take(N_EXAMPLES).map(example).collect();
+    let few: Vec<_> = evenly(&chosen, N_EXAMPLES).iter().map(Utterance::to_be_heard).collect();
+    let health = recognizer.health(&few).iter().map(LayerHealth::from).collect();
+    Some(Heard { errors: rate.errors(), examples, health })
 }
 
-fn greedy(logits: &[f32], n_classes: usize) -> Vec<u32> {
-    let mut classes = Vec::new();
-    let mut last = 0;
-    for slice in logits.chunks_exact(n_classes) {
-        let best = (1..n_classes).max_by(|&a, &b| slice[a].total_cmp(&slice[b])).unwrap_or(0);
-        if best != last && best != n_classes - 1 {
-            classes.push(best as u32);
-        }
-        last = best;
-    }
-    classes
+/// At most `n`, from the whole list: manifests are sorted by speaker.
+fn evenly(utterances: &[Utterance], n: usize) -> Vec<Utterance> {
+    let n = n.min(utterances.len());
+    (0..n).map(|at| utterances[at * utterances.len() / n].clone()).collect()
 }
 
-/// Adds the fewest errors from one to the other.
-fn count(reference: &[u32], hypothesis: &[u32], errors: &mut ErrorCounts) {
-    let mut row: Vec<[usize; 4]> = (0..=hypothesis.len()).map(|n| [n, 0, 0, n]).collect();
-    for r in reference {
-        let mut diagonal = row[0];
-        row[0][0] += 1;
-        row[0][2] += 1;
-        for (j, h) in hypothesis.iter().enumerate() {
-            let add = |[total, s, d, i]: [usize; 4], kind: [usize; 3]| {
-                [total + kind.iter().sum::<usize>(), s + kind[0], d + kind[1], i + kind[2]]
-            };
-            let options =
-                [add(diagonal, [usize::from(r != h), 0, 0]), add(row[j + 1], [0, 1, 0]), add(row[j], [0, 0, 1])];
-            diagonal = row[j + 1];
-            row[j + 1] = options.into_iter().min_by_key(|option| option[0]).expect("three options");
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subset_spans_the_list_without_repeats() {
+        let all: Vec<Utterance> = (0..10).map(|n| Utterance { id: n.to_string(), ..Utterance::default() }).collect();
+        let ids = |n| evenly(&all, n).into_iter().map(|utterance| utterance.id).collect::<Vec<_>>().concat();
+        assert_eq!([ids(0), ids(1), ids(4), ids(10), ids(99)], ["", "0", "0257", "0123456789", "0123456789"]);
     }
-    let [_, substitutions, deletions, insertions] = row[hypothesis.len()];
-    errors.n_reference += reference.len();
-    errors.substitutions += substitutions;
-    errors.deletions += deletions;
-    errors.insertions += insertions;
 }
