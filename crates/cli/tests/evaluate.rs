@@ -1,5 +1,7 @@
 //! `srf evaluate` and `srf runs` as a user runs them: exit codes, files, tables and messages.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[allow(dead_code, reason = "other tests use the rest of it")]
 #[path = "../../asr/tests/tiny/mod.rs"]
 mod tiny;
 

@@ -2,7 +2,9 @@
 //!
 //! What a model with random weights writes is not known beforehand, but it is the same every time: references are made
 //! of it by known mistakes.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[allow(dead_code, reason = "other tests use the rest of it")]
 #[path = "../../asr/tests/tiny/mod.rs"]
 mod tiny;
 

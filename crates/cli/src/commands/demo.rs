@@ -169,7 +169,7 @@ impl Demo<'_> {
         let scoring = Scoring { n_replications: DEFAULT_REPLICATIONS, seed: 1, ..Scoring::default() };
         let options = EvaluateOptions { scoring, ..EvaluateOptions::default() };
         let evaluation = evaluate::recognise(&recognizer, &utterances, &options, self.out);
-        let subject = evaluate::subject(&model, &manifest, &options.decoder.search, None);
+        let subject = evaluate::subject(&model, &manifest, &options.decoder, None);
         let summary = Summary::of(&evaluation, &subject);
         files::write(&self.dir.join("test"), &evaluation, &summary, &utterances, None)?;
         evaluate::show(&evaluation, DEFAULT_REPLICATIONS, true, self.out)?;

@@ -11,6 +11,7 @@ use train::corpus::{Utterance, manifest};
 use train::evaluate::summary::{Subject, Summary};
 use train::evaluate::{DEFAULT_REPLICATIONS, EvaluateOptions, Evaluation, Rate, Scoring, evaluate, files};
 
+use super::recognition::{DecodingArgs, ModelArgs};
 use super::score::{rate_line, sentence_line, show_speakers};
 use crate::Exit;
 use crate::printer::{Printer, human_duration};
@@ -34,21 +35,12 @@ pub(crate) struct Args {
     /// The utterances (.jsonl)
     manifest: PathBuf,
 
-    /// The model directory, or the run directory that holds it
-    #[arg(long)]
-    model: PathBuf,
+    #[command(flatten)]
+    model: ModelArgs,
 
     /// Write hypotheses and figures into this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-
-    /// Width of the beam [default: that of `srf transcribe`]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    beam: Option<u32>,
-
-    /// Take the likeliest label of every slice instead of a beam
-    #[arg(long, conflicts_with = "beam")]
-    greedy: bool,
 
     /// Map phones of both sides first: timit48, timit39, or shared37 (what TIMIT and CMU's dictionary have in common)
     #[arg(long, value_name = "SET")]
@@ -73,26 +65,23 @@ pub(crate) struct Args {
     /// One JSON object
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    decoding: DecodingArgs,
 }
 
 pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
-    let Args { manifest, model, out: dir, beam, greedy, map, speakers, bootstrap, seed, threads, json } = args;
-    let recognizer = Recognizer::open(model_directory(&model))?;
+    let Args { manifest, model, out: dir, map, speakers, bootstrap, seed, threads, json, decoding } = args;
+    let (model, recognizer) = model.open_named()?;
     let units = recognizer.labels().units();
     if let Some(mapping) = map {
         ensure!(units == Units::Phones, "`--map {mapping}` is for phones, but the model writes {units}");
     }
     let (utterances, n_problems) = load(&manifest, out)?;
-    let search = match (greedy, beam) {
-        (true, _) => Search::Greedy,
-        (false, Some(width)) => Search::Beam { width: width as usize },
-        (false, None) => Search::default(),
-    };
-    let subject = subject(&model, &manifest, &search, map);
-    let options = EvaluateOptions {
-        decoder: DecoderConfig { search, ..DecoderConfig::default() },
-        scoring: Scoring { mapping: map, n_replications: bootstrap, seed },
-    };
+    let decoder = decoding.resolve(recognizer.labels())?.decoder;
+    let subject = subject(&model, &manifest, &decoder, map);
+    let scoring = Scoring { mapping: map, n_replications: bootstrap, seed };
+    let options = EvaluateOptions { decoder, scoring };
     let evaluation = with_threads(threads, || recognise(&recognizer, &utterances, &options, out))?;
     for left_out in &evaluation.left_out {
         out.problem(format_args!("utterance `{}` is left out: {}", left_out.id, left_out.reason));
@@ -111,13 +100,6 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     Ok(if is_clean { Exit::Done } else { Exit::Problems })
 }
 
-/// The directory itself, or the model of a run.
-fn model_directory(path: &Path) -> PathBuf {
-    let inside = path.join("model");
-    let is_run = !path.join("config.toml").exists() && inside.join("config.toml").exists();
-    if is_run { inside } else { path.to_owned() }
-}
-
 /// The utterances of the manifest, and how many problems it has, which are told.
 pub(super) fn load(path: &Path, out: &Printer) -> anyhow::Result<(Vec<Utterance>, usize)> {
     ensure!(path.is_file(), "`{}` is not a file, expected a manifest", path.display());
@@ -129,14 +111,15 @@ pub(super) fn load(path: &Path, out: &Printer) -> anyhow::Result<(Vec<Utterance>
     Ok((listed.into_iter().map(|listed| listed.utterance).collect(), problems.len()))
 }
 
-pub(super) fn subject(model: &Path, manifest: &Path, search: &Search, map: Option<PhoneMapping>) -> Subject {
+pub(super) fn subject(model: &Path, manifest: &Path, decoder: &DecoderConfig, map: Option<PhoneMapping>) -> Subject {
+    let search = match decoder.search {
+        Search::Greedy => "greedy".to_owned(),
+        Search::Beam { width } => format!("beam {width}"),
+    };
     Subject {
         model: model.display().to_string(),
         manifest: manifest.display().to_string(),
-        search: match search {
-            Search::Greedy => "greedy".to_owned(),
-            Search::Beam { width } => format!("beam {width}"),
-        },
+        search: if decoder.fusion.is_some() { search + " with fusion" } else { search },
         mapping: map.map(|mapping| mapping.to_string()),
     }
 }

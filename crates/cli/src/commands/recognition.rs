@@ -22,19 +22,32 @@ const MAX_BEAM: usize = 10_000;
 /// Which model.
 #[derive(clap::Args)]
 pub(crate) struct ModelArgs {
-    /// The model directory [default: $SRF_MODEL, ./model, or the one beside the program]
+    /// The model directory, or the run it is in [default: $SRF_MODEL, ./model, or the one beside the program]
     #[arg(long, short, value_name = "DIR")]
     model: Option<PathBuf>,
 }
 
 impl ModelArgs {
     pub(crate) fn open(self) -> anyhow::Result<Recognizer> {
+        Ok(self.open_named()?.1)
+    }
+
+    /// The model, and the directory it was found in.
+    pub(crate) fn open_named(self) -> anyhow::Result<(PathBuf, Recognizer)> {
         let dir = match self.model {
-            Some(dir) => dir,
+            Some(dir) => model_of_run(dir),
             None => default_model()?,
         };
-        Ok(Recognizer::open(dir)?)
+        let recognizer = Recognizer::open(&dir)?;
+        Ok((dir, recognizer))
     }
+}
+
+/// The directory itself, or the model in it where it is a run.
+fn model_of_run(dir: PathBuf) -> PathBuf {
+    let inside = dir.join("model");
+    let is_run = !dir.join("config.toml").exists() && inside.join("config.toml").exists();
+    if is_run { inside } else { dir }
 }
 
 /// How to decode.
