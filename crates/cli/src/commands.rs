@@ -1,9 +1,11 @@
 //! One file a command: its arguments as typed, and `run`, which turns them into library calls.
 
+pub(crate) mod align;
 pub(crate) mod bench;
 pub(crate) mod compare;
 pub(crate) mod convert;
 pub(crate) mod features;
+pub(crate) mod gop;
 pub(crate) mod info;
 pub(crate) mod prepare;
 pub(crate) mod sclite;
@@ -15,3 +17,4 @@ pub(crate) mod verify_stream;
 mod inputs;
 mod recognition;
 mod recordings;
+mod spoken;

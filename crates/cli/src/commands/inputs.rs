@@ -91,13 +91,13 @@ impl Inputs {
 }
 
 /// A whole recording, whose name is its key; nobody knows the speaker.
-fn whole(path: PathBuf) -> Utterance {
+pub(crate) fn whole(path: PathBuf) -> Utterance {
     let id = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     Utterance { speaker: id.clone(), id, path, selection: Selection::default() }
 }
 
 /// An utterance of a corpus as one to read.
-fn listed(utterance: corpus::Utterance) -> Utterance {
+pub(crate) fn listed(utterance: corpus::Utterance) -> Utterance {
     let corpus::Utterance { id, speaker, audio, .. } = utterance;
     let AudioPart { path, offset_s, duration_s, channel } = audio;
     let selection = Selection {
