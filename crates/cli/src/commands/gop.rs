@@ -43,7 +43,8 @@ struct Scored<'a> {
 
 #[derive(Serialize)]
 struct Label<'a> {
-    label: &'a str,
+    #[serde(rename = "label")]
+    name: &'a str,
     start_s: f64,
     end_s: f64,
     score: f32,
@@ -84,7 +85,7 @@ fn mean(said: &[Said]) -> f32 {
 
 fn object<'a>(id: &'a str, said: &'a [Said]) -> Scored<'a> {
     let label = |said: &'a Said| Label {
-        label: &said.token.text,
+        name: &said.token.text,
         start_s: said.token.start_s,
         end_s: said.token.end_s,
         score: said.score,

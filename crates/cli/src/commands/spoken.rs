@@ -101,17 +101,13 @@ fn texts(
     let mut n_problems = 0;
     let mut found = Vec::new();
     for utterance in inputs.iter().cloned().map(inputs::whole) {
-        match by_id.get(utterance.id.as_str()) {
-            Some(text) => found.push((utterance, (*text).to_owned())),
-            None => {
-                n_problems += 1;
-                out.problem(format!(
-                    "{}: no line of the transcript begins with `{}`",
-                    utterance.path.display(),
-                    utterance.id
-                ));
-            }
-        }
+        let Some(text) = by_id.get(utterance.id.as_str()) else {
+            n_problems += 1;
+            let Utterance { path, id, .. } = &utterance;
+            out.problem(format!("{}: no line of the transcript begins with `{id}`", path.display()));
+            continue;
+        };
+        found.push((utterance, (*text).to_owned()));
     }
     Ok((found, n_problems))
 }
