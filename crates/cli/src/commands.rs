@@ -1,5 +1,6 @@
 //! One file a command: its arguments as typed, and `run`, which turns them into library calls.
 
+pub(crate) mod align;
 pub(crate) mod average;
 pub(crate) mod bench;
 pub(crate) mod compare;
@@ -8,6 +9,7 @@ pub(crate) mod convert;
 pub(crate) mod demo;
 pub(crate) mod evaluate;
 pub(crate) mod features;
+pub(crate) mod gop;
 pub(crate) mod info;
 pub(crate) mod man;
 pub(crate) mod prepare;
@@ -22,3 +24,4 @@ pub(crate) mod verify_stream;
 mod inputs;
 mod recognition;
 mod recordings;
+mod spoken;

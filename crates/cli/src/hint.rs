@@ -6,6 +6,7 @@ use std::fs::DirEntry;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use asr::align::AlignError;
 use asr::directory::{InvalidParts, ReadModelError};
 use asr::{NoModelError, StartStreamError};
 use audio::convert::ConvertError;
@@ -65,6 +66,7 @@ fn advice(cause: &(dyn Error + 'static)) -> Option<String> {
         };
     }
     first_hint!(
+        AlignError,
         AverageError,
         ClaimError,
         ConvertError,
