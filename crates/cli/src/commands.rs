@@ -1,5 +1,6 @@
 //! One file a command: its arguments as typed, and `run`, which turns them into library calls.
 
+pub(crate) mod analyze;
 pub(crate) mod bench;
 pub(crate) mod compare;
 pub(crate) mod completions;

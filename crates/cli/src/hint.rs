@@ -13,6 +13,8 @@ use model::weights::LoadWeightsError;
 use text::score::files::ScoreFilesError;
 use text::score::pairing::PairError;
 use text::score::read::ReadTranscriptError;
+use train::analyze::AnalyzeError;
+use train::analyze::windows::ReadTableError;
 use train::builtin::layout::WriteCorpusError;
 use train::corpus::prepare::PrepareError;
 
@@ -56,6 +58,7 @@ fn advice(cause: &(dyn Error + 'static)) -> Option<String> {
         };
     }
     first_hint!(
+        AnalyzeError,
         ConvertError,
         InvalidParts,
         LoadWeightsError,
@@ -63,6 +66,7 @@ fn advice(cause: &(dyn Error + 'static)) -> Option<String> {
         PairError,
         PrepareError,
         ReadModelError,
+        ReadTableError,
         ReadTranscriptError,
         ScoreFilesError,
         StartStreamError,

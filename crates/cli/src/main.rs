@@ -37,6 +37,7 @@ enum Command {
     Score(commands::score::Args),
     Compare(commands::compare::Args),
     Sclite(commands::sclite::Args),
+    Analyze(commands::analyze::Args),
     Bench(commands::bench::Args),
     Completions(commands::completions::Args),
     Man(commands::man::Args),
@@ -68,6 +69,7 @@ fn main() -> ExitCode {
 
 fn run(command: Command, out: &Printer) -> anyhow::Result<Exit> {
     match command {
+        Command::Analyze(args) => commands::analyze::run(args, out),
         Command::Bench(args) => commands::bench::run(args, out),
         Command::Prepare(args) => commands::prepare::run(args, out),
         Command::Transcribe(args) => commands::transcribe::run(*args, out),
