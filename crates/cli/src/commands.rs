@@ -1,11 +1,13 @@
 //! One file a command: its arguments as typed, and `run`, which turns them into library calls.
 
+pub(crate) mod align;
 pub(crate) mod analyze;
 pub(crate) mod bench;
 pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod convert;
 pub(crate) mod features;
+pub(crate) mod gop;
 pub(crate) mod info;
 pub(crate) mod man;
 pub(crate) mod prepare;
@@ -18,3 +20,4 @@ pub(crate) mod verify_stream;
 mod inputs;
 mod recognition;
 mod recordings;
+mod spoken;

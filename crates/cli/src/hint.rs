@@ -6,10 +6,13 @@ use std::fs::DirEntry;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use asr::align::AlignError;
 use asr::directory::{InvalidParts, ReadModelError};
 use asr::{NoModelError, StartStreamError};
 use audio::convert::ConvertError;
 use model::weights::LoadWeightsError;
+use text::fusion::FusionError;
+use text::lm::LoadArpaError;
 use text::score::files::ScoreFilesError;
 use text::score::pairing::PairError;
 use text::score::read::ReadTranscriptError;
@@ -58,9 +61,12 @@ fn advice(cause: &(dyn Error + 'static)) -> Option<String> {
         };
     }
     first_hint!(
+        AlignError,
         AnalyzeError,
         ConvertError,
+        FusionError,
         InvalidParts,
+        LoadArpaError,
         LoadWeightsError,
         NoModelError,
         PairError,

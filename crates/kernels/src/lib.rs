@@ -17,6 +17,7 @@ mod dense;
 mod dropout;
 mod element;
 mod layer_norm;
+mod lstm;
 mod product;
 #[cfg(test)]
 mod random;

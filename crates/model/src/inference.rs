@@ -7,13 +7,18 @@
 //! # Shapes
 //! - in: frames of `[features]`, out: ceil(n / [`Inference::frames_per_slice`]) slices of `[classes]` for n frames
 
+mod whole;
+
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use kernels::Element;
 
+use self::whole::{Whole, WholeStream};
 use crate::config::ModelConfig;
 use crate::stream::{SrfStream, StreamingSrf};
-use crate::summary::{FRAMES_PER_SLICE, srf_look_ahead_frames};
 
 /// The weights of a network, ready to recognise with.
 pub struct Inference<E> {
@@ -23,6 +28,7 @@ pub struct Inference<E> {
 
 enum Weights<E> {
     Srf(Arc<StreamingSrf<E>>),
+    Whole(Arc<Whole<E>>),
 }
 
 impl<E: Element> Inference<E> {
@@ -30,6 +36,7 @@ impl<E: Element> Inference<E> {
     pub fn new(config: &ModelConfig, values: &[E]) -> Arc<Self> {
         let weights = match config {
             ModelConfig::Srf(srf) => Weights::Srf(Arc::new(StreamingSrf::new(srf, values))),
+            other => Weights::Whole(Arc::new(Whole::new(other, values))),
         };
         Arc::new(Self { config: config.clone(), weights })
     }
@@ -46,15 +53,14 @@ impl<E: Element> Inference<E> {
 
     /// Feature frames that become one slice of log-probabilities.
     pub fn frames_per_slice(&self) -> usize {
-        match &self.weights {
-            Weights::Srf(_) => FRAMES_PER_SLICE,
-        }
+        self.config.frames_per_slice()
     }
 
     /// Feature frames after the first one of its own that a slice waits for; none if it waits for the last.
     pub fn look_ahead_frames(&self) -> Option<usize> {
-        match &self.config {
-            ModelConfig::Srf(srf) => Some(srf_look_ahead_frames(srf)),
+        match &self.weights {
+            Weights::Srf(_) => self.config.reach()[1],
+            Weights::Whole(_) => None,
         }
     }
 
@@ -62,6 +68,7 @@ impl<E: Element> Inference<E> {
     pub fn stream(self: &Arc<Self>) -> InferenceStream<E> {
         let state = match &self.weights {
             Weights::Srf(net) => State::Srf(Box::new(net.stream())),
+            Weights::Whole(net) => State::Whole(net.stream()),
         };
         InferenceStream { state }
     }
@@ -74,6 +81,7 @@ pub struct InferenceStream<E> {
 
 enum State<E> {
     Srf(Box<SrfStream<E>>),
+    Whole(WholeStream<E>),
 }
 
 impl<E: Element> InferenceStream<E> {
@@ -82,6 +90,7 @@ impl<E: Element> InferenceStream<E> {
     pub fn accept(&mut self, frames: &[E], log_probs: &mut Vec<E>) {
         match &mut self.state {
             State::Srf(stream) => stream.accept(frames, log_probs),
+            State::Whole(stream) => stream.accept(frames),
         }
     }
 
@@ -90,6 +99,7 @@ impl<E: Element> InferenceStream<E> {
     pub fn finish(&mut self, log_probs: &mut Vec<E>) {
         match &mut self.state {
             State::Srf(stream) => stream.finish(log_probs),
+            State::Whole(stream) => stream.finish(log_probs),
         }
     }
 
@@ -97,6 +107,7 @@ impl<E: Element> InferenceStream<E> {
     pub fn reset(&mut self) {
         match &mut self.state {
             State::Srf(stream) => stream.reset(),
+            State::Whole(stream) => stream.reset(),
         }
     }
 
@@ -104,6 +115,7 @@ impl<E: Element> InferenceStream<E> {
     pub fn srf(&mut self) -> Option<&mut SrfStream<E>> {
         match &mut self.state {
             State::Srf(stream) => Some(stream),
+            State::Whole(_) => None,
         }
     }
 }

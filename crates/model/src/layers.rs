@@ -14,6 +14,7 @@ mod dropout;
 mod encapsulate;
 mod layer_norm;
 mod lengths;
+mod lstm;
 mod per_thread;
 
 #[cfg(test)]
@@ -30,6 +31,7 @@ pub use dropout::Dropout;
 pub use encapsulate::Encapsulate;
 pub use layer_norm::LayerNorm;
 pub use lengths::Lengths;
+pub use lstm::{CellGradient, CellParams, Lstm};
 
 /// Where dropout's decisions come from in training.
 #[derive(Clone, Copy, Debug)]

@@ -8,15 +8,31 @@ use kernels::Element;
 
 use crate::config::ModelConfig;
 use crate::frames::Frames;
+use crate::layers::Draw;
+use crate::loss::{BatchLoss, Labels};
+use crate::lstm::LstmNet;
 use crate::params::Layout;
-use crate::srf::{BatchLoss, Labels, Mode, Srf};
+use crate::srf::Srf;
 use crate::summary::FRAMES_PER_SLICE;
+
+/// How a pass is run; the default is inference.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Mode<'a> {
+    /// Whether batch norms use the statistics of the batch (and update the moving ones) or the moving ones.
+    pub uses_batch_statistics: bool,
+    /// Where dropout's decisions come from; none drops nothing.
+    pub draw: Option<Draw<'a>>,
+    /// Whether to keep what the routing decided, see [`Srf::decisions`](crate::srf::Srf::decisions); networks without routing have nothing to keep.
+    pub keeps_decisions: bool,
+}
 
 /// The layers, their activations and their gradients, in memory that is sized by the largest batch and reused.
 #[non_exhaustive]
 pub enum Network<E> {
     /// Capsules with routing.
     Srf(Box<Srf<E>>),
+    /// Recurrent layers.
+    Lstm(Box<LstmNet<E>>),
 }
 
 impl<E: Element> Network<E> {
@@ -27,6 +43,11 @@ impl<E: Element> Network<E> {
                 let (net, layout) = Srf::new(config);
                 (Self::Srf(Box::new(net)), layout)
             }
+            ModelConfig::Lstm(config) => {
+                let (net, layout) = LstmNet::new(config);
+                (Self::Lstm(Box::new(net)), layout)
+            }
+            _ => unimplemented!(),
         }
     }
 
@@ -34,6 +55,7 @@ impl<E: Element> Network<E> {
     pub fn margin(&self) -> [usize; 2] {
         match self {
             Self::Srf(_) => Srf::<E>::MARGIN,
+            Self::Lstm(net) => net.margin(),
         }
     }
 
@@ -41,6 +63,7 @@ impl<E: Element> Network<E> {
     pub fn frames_per_slice(&self) -> usize {
         match self {
             Self::Srf(_) => FRAMES_PER_SLICE,
+            Self::Lstm(net) => net.frames_per_slice(),
         }
     }
 
@@ -48,6 +71,7 @@ impl<E: Element> Network<E> {
     pub fn forward(&mut self, values: &mut [E], mode: Mode<'_>, x: &Frames<E>) -> &Frames<E> {
         match self {
             Self::Srf(net) => net.forward(values, mode, x),
+            Self::Lstm(net) => net.forward(values, mode, x),
         }
     }
 
@@ -55,6 +79,7 @@ impl<E: Element> Network<E> {
     pub fn loss(&mut self, labels: &[Labels<'_>]) -> &BatchLoss<E> {
         match self {
             Self::Srf(net) => net.loss(labels),
+            Self::Lstm(net) => net.loss(labels),
         }
     }
 
@@ -62,6 +87,10 @@ impl<E: Element> Network<E> {
     pub fn backward(&mut self, values: &[E], mode: Mode<'_>, x: &Frames<E>, gradient: &mut [E]) {
         match self {
             Self::Srf(net) => net.backward(values, mode, x, gradient),
+            Self::Lstm(net) => net.backward(values, mode, x, gradient),
         }
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -22,8 +22,9 @@ use kernels::routing::{self, Packed, Routing, Tap, Utterance, Workspace};
 use kernels::{ConvWeights, DenseWeights, Element, log_softmax};
 
 use crate::config::SrfConfig;
-use crate::front_end::{branches, capsulation, strided};
+use crate::front_end::capsulation;
 use crate::params::{BatchNormSlots, NormSlots, SrfParams};
+use crate::slicer::{branches, strided};
 use crate::srf::{self, EPSILON};
 
 use self::window::Window;
@@ -67,8 +68,8 @@ impl<E: Element> StreamingSrf<E> {
         let (slots, layout) = SrfParams::new(config);
         assert_eq!(values.len(), layout.n_values(), "parameters of the network");
         let [n_features, n_freq, _] = config.conv_widths();
-        let conv1 = packed_conv(strided(n_features, 1, config.filters), branches(slots.conv1, values));
-        let conv2 = packed_conv(strided(n_freq, config.filters, config.filters), branches(slots.conv2, values));
+        let conv1 = packed_conv(strided(n_features, 1, config.filters), branches(slots.slicer.conv1, values));
+        let conv2 = packed_conv(strided(n_freq, config.filters, config.filters), branches(slots.slicer.conv2, values));
         let capsulation = capsulation(config.primary_height, config.primary_depth);
         let mut proj = DenseWeights::new(config.flat_width(), config.primary_height);
         proj.pack(slots.proj.kernel.of(values), Some(slots.proj.bias.of(values)));
@@ -79,8 +80,8 @@ impl<E: Element> StreamingSrf<E> {
             CapsuleLayer { routing, packed, norm: Norm::new(*norm, values) }
         });
         Self {
-            conv1: ConvStage::new(conv1, slots.bn1, values),
-            conv2: ConvStage::new(conv2, slots.bn2, values),
+            conv1: ConvStage::new(conv1, slots.slicer.bn1, values),
+            conv2: ConvStage::new(conv2, slots.slicer.bn2, values),
             proj,
             encaps: packed_conv(capsulation, branches(slots.encaps, values)),
             ln_in: Norm::new(slots.ln_in, values),

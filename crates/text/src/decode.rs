@@ -23,7 +23,7 @@ pub(crate) use prefixes::NONE;
 pub const DEFAULT_BEAM: usize = 100;
 
 /// Log-probabilities below this one, and what is no number, count as this one: exp(-10000) is 0 in every format.
-const FLOOR: f32 = -1e4;
+pub(crate) const FLOOR: f32 = -1e4;
 
 /// How hypotheses are searched for.
 #[derive(Clone, Debug, PartialEq)]

@@ -370,9 +370,9 @@ impl LabelRater {
         let mut n_found = 0;
         let mut word_of_class = vec![None; labels.n_classes()];
         for (index, symbol) in labels.symbols().iter().enumerate() {
-            let spaces = SPACES.iter().filter(|_| symbol == " ");
+            let mut spaces = SPACES.iter().filter(|_| symbol == " ");
             let folded = || find(&symbol.to_lowercase()).or_else(|| find(&symbol.to_uppercase()));
-            let found = find(symbol).or_else(|| spaces.filter_map(|name| find(name)).next()).or_else(folded);
+            let found = find(symbol).or_else(|| spaces.find_map(|name| find(name))).or_else(folded);
             n_found += usize::from(found.is_some());
             let is_silent = separators.has(index as u32 + 1);
             word_of_class[index + 1] = found.or_else(|| (!is_silent).then(|| language.model.unknown()));

@@ -3,12 +3,14 @@
 pub mod labels;
 
 mod edges;
-
+pub mod fusion;
 pub mod lm;
 
-pub mod fusion;
-
+pub mod align_ctc;
 pub mod decode;
-pub mod output;
 
+pub mod output;
+pub mod words;
+
+pub mod calibration;
 pub mod score;

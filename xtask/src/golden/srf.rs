@@ -140,7 +140,7 @@ fn stream_error(golden: &Golden, config: &SrfConfig, params: &Params<f32>, x: &F
 fn intermediate(golden: &Golden, net: &Srf<f32>, n_layers: usize) -> anyhow::Result<Vec<Finding>> {
     let front_end = net.front_end();
     let mut stages = vec![
-        ("mid.cnnfe".to_owned(), &front_end.activations().slices),
+        ("mid.cnnfe".to_owned(), front_end.slices()),
         ("mid.proj".to_owned(), &front_end.activations().projected),
         ("mid.encaps_max".to_owned(), front_end.unsquashed()),
         ("mid.primary_squashed".to_owned(), &front_end.activations().capsules),

@@ -2,14 +2,19 @@
 //! and the options of its streams out.
 
 mod endpoint;
+mod sources;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::ensure;
 use asr::{Recognizer, StreamOptions, default_model};
 use text::decode::{DEFAULT_BEAM, DecoderConfig, Search};
+use text::fusion::Fusion;
+use text::labels::LabelSet;
 
 pub(crate) use self::endpoint::EndpointArgs;
+pub(crate) use self::sources::SourceArgs;
 
 /// A wider beam finds nothing more.
 const MAX_BEAM: usize = 10_000;
@@ -41,21 +46,28 @@ pub(crate) struct DecodingArgs {
     beam: usize,
 
     /// No beam: the likeliest label of every slice
-    #[arg(long, conflicts_with = "beam")]
+    #[arg(long, conflicts_with_all = ["beam", "lm", "lexicon", "hotwords", "phrases"])]
     greedy: bool,
 
     /// Hypotheses told for each utterance, in JSON
     #[arg(long, value_name = "N", default_value_t = 1)]
     nbest: usize,
+
+    #[command(flatten)]
+    sources: SourceArgs,
 }
 
 impl DecodingArgs {
-    /// The options of streams, with these settings and everything else as usual.
-    pub(crate) fn resolve(self) -> anyhow::Result<StreamOptions> {
-        let Self { beam, greedy, nbest } = self;
+    /// The options of streams for a model with these labels, everything else as usual.
+    pub(crate) fn resolve(self, labels: &LabelSet) -> anyhow::Result<StreamOptions> {
+        let Self { beam, greedy, nbest, sources } = self;
         ensure!((1..=MAX_BEAM).contains(&beam), "--beam is {beam}, expected 1 to {MAX_BEAM}");
         let search = if greedy { Search::Greedy } else { Search::Beam { width: beam } };
-        let decoder = DecoderConfig { search, ..DecoderConfig::default() };
+        let fusion = match sources.resolve(labels)? {
+            Some(sources) => Some(Arc::new(Fusion::new(labels, sources)?)),
+            None => None,
+        };
+        let decoder = DecoderConfig { search, fusion };
         Ok(StreamOptions { decoder, n_best: nbest, ..StreamOptions::default() })
     }
 }

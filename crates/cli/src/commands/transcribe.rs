@@ -1,6 +1,6 @@
 //! `srf transcribe`: recordings, a pipe or a microphone in, what was said out.
 
-mod files;
+pub(crate) mod files;
 mod live;
 #[cfg(feature = "mic")]
 mod microphone;
@@ -82,9 +82,9 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     ensure!((1.0..=60_000.0).contains(&chunk_ms), "--chunk-ms is {chunk_ms}, expected 1 to 60000");
     let is_stdin = inputs.iter().any(|input| input == Path::new("-"));
     ensure!(!is_stdin || inputs.len() == 1, "`-` (stdin) cannot stand beside other inputs");
-    let decoding = decoding.resolve()?;
     let endpoint = endpoint.resolve()?;
     let recognizer = model.open()?;
+    let decoding = decoding.resolve(recognizer.labels())?;
     let options = StreamOptions { endpoint, has_evidence: format == Format::Json, ..decoding };
     let sink = files::Sink::new(format, dir, out)?;
     if stream && !recognizer.can_stream() {

@@ -42,8 +42,9 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     let Args { files, model, random, seed, decoding, endpoint } = args;
-    let options = StreamOptions { has_evidence: true, endpoint: endpoint.resolve()?, ..decoding.resolve()? };
     let recognizer = model.open()?;
+    let decoding = decoding.resolve(recognizer.labels())?;
+    let options = StreamOptions { has_evidence: true, endpoint: endpoint.resolve()?, ..decoding };
     if !recognizer.can_stream() {
         out.remark("this model needs the whole utterance: every cut gives its results at the end");
     }

@@ -94,5 +94,8 @@ pub(super) fn model_from_table(mut table: Spanned<DeTable<'_>>) -> Result<ModelC
     table.get_mut().remove("architecture");
     match architecture {
         Architecture::Srf => from_table(table).map(ModelConfig::Srf),
+        Architecture::Lstm => from_table(table).map(ModelConfig::Lstm),
+        Architecture::Cnn => from_table(table).map(ModelConfig::Cnn),
+        Architecture::Transformer => from_table(table).map(ModelConfig::Transformer),
     }
 }

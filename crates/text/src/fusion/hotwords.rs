@@ -63,6 +63,7 @@ pub(super) struct Step {
     /// What is added to the score.
     pub(super) gain: f64,
     /// How many edges were looked for.
+    #[allow(dead_code, reason = "what tests hold the cost by")]
     pub(super) n_lookups: u32,
 }
 

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use anyhow::bail;
 use asr::bulk::Recognised;
 use asr::{Recognizer, Stream, StreamOptions};
-use audio::features::cmvn::CmvnStats;
 use audio::Recording;
+use audio::features::cmvn::CmvnStats;
 
 use super::files::{Sink, keep_on, without_delays};
 use super::stdin::Sound;
