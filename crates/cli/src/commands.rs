@@ -1,6 +1,7 @@
 //! One file a command: its arguments as typed, and `run`, which turns them into library calls.
 
 pub(crate) mod align;
+pub(crate) mod analyze;
 pub(crate) mod average;
 pub(crate) mod bench;
 pub(crate) mod compare;

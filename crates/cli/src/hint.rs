@@ -17,6 +17,8 @@ use text::lm::LoadArpaError;
 use text::score::files::ScoreFilesError;
 use text::score::pairing::PairError;
 use text::score::read::ReadTranscriptError;
+use train::analyze::AnalyzeError;
+use train::analyze::windows::ReadTableError;
 use train::builtin::layout::WriteCorpusError;
 use train::corpus::prepare::PrepareError;
 use train::runs::LoadRunError;
@@ -67,6 +69,7 @@ fn advice(cause: &(dyn Error + 'static)) -> Option<String> {
     }
     first_hint!(
         AlignError,
+        AnalyzeError,
         AverageError,
         ClaimError,
         ConvertError,
@@ -81,6 +84,7 @@ fn advice(cause: &(dyn Error + 'static)) -> Option<String> {
         PairError,
         PrepareError,
         ReadModelError,
+        ReadTableError,
         ReadTranscriptError,
         ScoreFilesError,
         StartStreamError,

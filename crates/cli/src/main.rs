@@ -44,6 +44,7 @@ enum Command {
     Score(commands::score::Args),
     Compare(commands::compare::Args),
     Sclite(commands::sclite::Args),
+    Analyze(commands::analyze::Args),
     Bench(commands::bench::Args),
     Completions(commands::completions::Args),
     Man(commands::man::Args),
@@ -77,6 +78,7 @@ fn run(command: Command, out: &Printer) -> anyhow::Result<Exit> {
     match command {
         Command::Demo(args) => commands::demo::run(args, out),
         Command::Average(args) => commands::average::run(args, out),
+        Command::Analyze(args) => commands::analyze::run(args, out),
         Command::Bench(args) => commands::bench::run(args, out),
         Command::Prepare(args) => commands::prepare::run(args, out),
         Command::Train(args) => commands::train::run(args, out),

@@ -7,6 +7,7 @@
 
 pub mod couplings;
 pub mod distance;
+pub mod files;
 pub mod grid;
 pub mod page;
 pub mod reference;

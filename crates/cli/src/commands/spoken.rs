@@ -120,7 +120,7 @@ fn listed_texts(manifests: &[PathBuf], out: &Printer) -> (Vec<(Utterance, String
         problems.iter().for_each(|problem| out.problem(problem));
         found.extend(lines.into_iter().map(|line| {
             let text = line.utterance.text.clone();
-            (inputs::listed(line.utterance), text)
+            (line.utterance.to_be_heard(), text)
         }));
     }
     (found, n_problems)

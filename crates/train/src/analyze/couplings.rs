@@ -1,9 +1,9 @@
 //! The couplings at a time: a heat map of capsules and classes with the mass of every class in bars beneath.
 
-use super::routes::{Layer, Routes, largest};
-use super::scale::{by_size, fitted, key, short, turned, with_room};
-use super::sheet::{ANSWER, Anchor, FAINT, INK, LINE, PAPER, Picture, Place, TRUTH, text_width};
 use super::Analysis;
+use super::routes::{Layer, Routes, largest};
+use super::scale::{by_size, fitted, key, short, turned, turned_middle, with_room};
+use super::sheet::{ANSWER, Anchor, FAINT, INK, LINE, PAPER, Picture, Place, TRUTH, text_width};
 
 const LEFT: f64 = 74.0;
 const TOP: f64 = 62.0;
@@ -81,7 +81,7 @@ fn rows(picture: &mut Picture, layer: &Layer, map: Place) {
             picture.text((map.x - 5.0, y), capsule.to_string(), 9.0, FAINT, Anchor::End);
         }
         if 0 < part {
-            picture.line(vec![(map.x - 26.0, top), (map.x + map.width, top)], FAINT, 0.8);
+            picture.line(vec![(map.x, top), (map.x + map.width, top)], FAINT, 0.5);
         }
         if layer.window != [0, 0] {
             let name = if offset == 0 { "t".to_owned() } else { format!("t{offset:+}").replace('-', "−") };
@@ -89,18 +89,7 @@ fn rows(picture: &mut Picture, layer: &Layer, map: Place) {
             picture.text((map.x - 30.0, middle), name, 11.0, INK, Anchor::End);
         }
     }
-    let middle = map.y + map.height / 2.0;
-    let at = (12.0, middle + text_width("capsule", 11.0) / 2.0);
-    let text = super::sheet::Text {
-        x: at.0,
-        y: at.1,
-        text: "capsule".to_owned(),
-        size: 11.0,
-        colour: FAINT,
-        anchor: Anchor::Start,
-        is_turned: true,
-    };
-    picture.write(text);
+    turned_middle(picture, (12.0, map.y + map.height / 2.0), "capsule", 11.0, FAINT);
 }
 
 /// Bars of the masses, with the names of the classes below them.
@@ -135,7 +124,7 @@ fn masses(picture: &mut Picture, routes: &Routes, slice: usize, said: Option<&st
         turned(picture, at, &name, NAME_SIZE, colour(class));
         if Some(class) == said {
             let half = text_width(&name, NAME_SIZE) / 2.0;
-            picture.ring((at.0, at.1 + half), half.max(5.0) + 3.5, TRUTH);
+            picture.ring((at.0, at.1 + half), half.max(4.0) + 2.5, TRUTH);
         }
     }
     picture.line(vec![(place.x, place.y - GAP / 2.0), (place.x + place.width, place.y - GAP / 2.0)], LINE, 0.5);
@@ -152,5 +141,83 @@ fn values(picture: &mut Picture, masses: &[f32], place: Place, top: f32) {
             picture.text((x, y), short(masses[class]), 9.0, INK, Anchor::Middle);
             written.push(x);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sheet::SCALE;
+    use super::super::testing::{analysis, decode, inked, light, routes, texts};
+    use super::*;
+
+    /// Two slices, three capsules, classes a, b, c and blank; in the second slice capsule 1 is routed to c.
+    fn known() -> Analysis {
+        let mut couplings = vec![0.25; 24];
+        couplings[12 + 4..][..4].copy_from_slice(&[0.05, 0.05, 0.85, 0.05]);
+        let masses = [0.75, 0.75, 0.75, 0.75, 0.55, 0.55, 1.35, 0.55];
+        let probabilities = [0.1, 0.1, 0.1, 0.7, 0.6, 0.1, 0.2, 0.1];
+        let mut routes = routes(&["a", "b", "c"], &masses, &probabilities);
+        routes.layers = vec![Layer::new("caps1", 3, [0, 0], 4, &couplings)];
+        analysis(vec![routes])
+    }
+
+    fn pixel(pixels: &[[u8; 3]], width: usize, (x, y): (f64, f64)) -> [u8; 3] {
+        pixels[(y * SCALE) as usize * width + (x * SCALE) as usize]
+    }
+
+    #[test]
+    fn the_largest_coefficient_is_the_darkest_cell() {
+        let analysis = known();
+        let time_s = analysis.models[0].time_s(1);
+        let map = place(&analysis.models[0].layers[0]);
+        let (width, pixels) = decode(&picture(&analysis, 0, time_s).png());
+        let cell = |at: usize| {
+            let (row, column) = ((at / 4) as f64, (at % 4) as f64);
+            pixel(&pixels, width, (map.x + (column + 0.5) * map.width / 4.0, map.y + (row + 0.5) * map.height / 3.0))
+        };
+        let darkest = (0..12).min_by_key(|at| light(cell(*at)));
+        assert_eq!(darkest, Some(6), "capsule 1, class 2");
+        assert!((0..12).filter(|at| *at != 6).all(|at| light(cell(6)) + 50_000 < light(cell(at))));
+    }
+
+    #[test]
+    fn the_bar_of_the_largest_mass_is_the_tallest_and_that_of_the_likeliest_class_is_blue() {
+        let mut analysis = known();
+        analysis.reference.clear();
+        let map = place(&analysis.models[0].layers[0]);
+        let (width, pixels) = decode(&picture(&analysis, 0, analysis.models[0].time_s(1)).png());
+        let floor = map.y + map.height + GAP + BARS;
+        let middle = |class: usize| map.x + (class as f64 + 0.5) * map.width / 4.0;
+        let is_bar = |class: usize, above: f64| pixel(&pixels, width, (middle(class), floor - above)) != [255; 3];
+        // The tallest is 78 points, the others 32.
+        assert_eq!([0, 1, 2, 3].map(|class| is_bar(class, 70.0)), [false, false, true, false]);
+        assert_eq!([0, 1, 2, 3].map(|class| is_bar(class, 25.0)), [true; 4]);
+        assert_eq!(pixel(&pixels, width, (middle(0), floor - 10.0)), ANSWER);
+    }
+
+    #[test]
+    fn names_values_and_times_are_written() {
+        let analysis = known();
+        let picture = picture(&analysis, 0, analysis.models[0].time_s(1));
+        let svg = picture.svg();
+        let texts = texts(&svg);
+        for expected in ["a", "b", "c", "∅", "0", "1", "2", "1.35", "0.85", "0.050", "capsule"] {
+            assert!(texts.contains(&expected), "`{expected}` is not in {texts:?}");
+        }
+        assert!(texts.iter().any(|text| text.starts_with("Coupling coefficients c at t = 1 (0.0")), "{texts:?}");
+        assert!(texts.iter().any(|text| text.ends_with("likeliest a, most coupled c, reference b")), "{texts:?}");
+        assert!(inked(&picture.png()) > 0.1);
+    }
+
+    #[test]
+    fn many_classes_have_only_the_names_that_have_room() {
+        let names: Vec<String> = (0..2000).map(|k| format!("w{k}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let row: Vec<f32> = (0..2001).map(|k| if k == 1234 { 0.9 } else { 1e-4 }).collect();
+        let analysis = analysis(vec![routes(&names, &row, &row)]);
+        let svg = picture(&analysis, 0, 0.0).svg();
+        let texts = texts(&svg);
+        assert!(texts.contains(&"w1234"), "the heaviest class is named");
+        assert!(texts.len() < 200, "{} names", texts.len());
     }
 }

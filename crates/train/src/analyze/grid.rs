@@ -2,8 +2,8 @@
 
 use super::couplings::range;
 use super::routes::{Layer, Routes, largest};
-use super::scale::{fitted, key};
-use super::sheet::{ANSWER, Anchor, FAINT, INK, LINE, Picture, Place, TRUTH, Text};
+use super::scale::{fitted, key, turned_middle};
+use super::sheet::{ANSWER, Anchor, FAINT, INK, LINE, Picture, Place, TRUTH};
 use super::{Analysis, trajectories};
 
 const LEFT: f64 = 40.0;
@@ -22,12 +22,16 @@ pub fn picture(analysis: &Analysis, times_s: &[f64]) -> Picture {
     let width = LEFT + n_columns * STEP.0 + RIGHT;
     let mut picture = Picture::new(width, TOP + n_rows * STEP.1 + bottom);
     picture.text((LEFT, 16.0), "Coupling coefficients c over time", 14.0, INK, Anchor::Start);
-    let line = format!("{} · rows of a map are capsules, columns are classes", analysis.id);
+    let line = format!(
+        "{} · rows of a map are capsules, columns classes; bars are Σ c, the likeliest class blue; names blue where right",
+        analysis.id
+    );
     picture.text((LEFT, 35.0), fitted(&line, 11.0, width - LEFT), 11.0, FAINT, Anchor::Start);
     let range = common_range(analysis, times_s);
     for (row, routes) in analysis.models.iter().enumerate() {
         let y = TOP + row as f64 * STEP.1;
-        model_name(&mut picture, &routes.model, y);
+        let name = fitted(&routes.model, 12.0, CELL.1 + BARS);
+        turned_middle(&mut picture, (18.0, y + CELL.1 / 2.0), &name, 12.0, INK);
         for (column, time_s) in times_s.iter().enumerate() {
             let place = Place { x: LEFT + column as f64 * STEP.0, y, width: CELL.0, height: CELL.1 };
             cell(&mut picture, analysis, routes, *time_s, range, place);
@@ -47,19 +51,6 @@ fn common_range(analysis: &Analysis, times_s: &[f64]) -> (f32, f32) {
     let maps = analysis.models.iter().flat_map(|routes| times_s.iter().map(move |time_s| (routes, *time_s)));
     let ranges = maps.map(|(routes, time_s)| range(&last_layer(routes).couplings(routes.slice_at(time_s))));
     ranges.fold((f32::INFINITY, f32::NEG_INFINITY), |all, one| (all.0.min(one.0), all.1.max(one.1)))
-}
-
-fn model_name(picture: &mut Picture, name: &str, y: f64) {
-    let text = Text {
-        x: 18.0,
-        y: y + CELL.1 / 2.0,
-        text: fitted(name, 12.0, CELL.1 + BARS),
-        size: 12.0,
-        colour: INK,
-        anchor: Anchor::Middle,
-        is_turned: true,
-    };
-    picture.write(text);
 }
 
 /// One map with its time above, its bars and its winners beneath.
@@ -100,4 +91,27 @@ fn reference(picture: &mut Picture, analysis: &Analysis, times_s: &[f64], y: f64
         picture.line(vec![(x, y - 4.0), (x, y + 20.0)], TRUTH, 1.4);
     }
     picture.text((LEFT, y + 27.0), "reference, with the times of the columns in red", 9.5, FAINT, Anchor::Start);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{analysis, inked, routes, texts};
+    use super::*;
+
+    #[test]
+    fn there_is_a_map_for_each_time_of_each_model() {
+        let rows = [0.7, 0.2, 0.1, 0.1, 0.1, 0.8, 0.2, 0.6, 0.2];
+        let mut other = routes(&["a", "b"], &rows, &rows);
+        other.model = "other".to_owned();
+        let analysis = analysis(vec![routes(&["a", "b"], &rows, &rows), other]);
+        let times_s: Vec<f64> = (0..3).map(|slice| analysis.models[0].time_s(slice)).collect();
+        let picture = picture(&analysis, &times_s);
+        let svg = picture.svg();
+        assert_eq!(svg.matches("<image").count(), 2 * 3 + 1, "maps and the key");
+        let texts = texts(&svg);
+        for expected in ["toy", "other", "t = 0 (0.01 s)", "t = 2 (0.09 s)", "Σ c: a   softmax: a", "a", "b"] {
+            assert!(texts.contains(&expected), "`{expected}` is not in {texts:?}");
+        }
+        assert!(inked(&picture.png()) > 0.1);
+    }
 }

@@ -145,3 +145,62 @@ fn wav(sound: &Samples) -> io::Result<Vec<u8>> {
     writer.push(&sound.values)?;
     Ok(writer.finish()?.into_inner())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use super::super::testing::{analysis, routes};
+    use super::*;
+
+    fn unpacked(text: &Value, width: usize) -> Vec<u8> {
+        let bytes = STANDARD.decode(text.as_str().unwrap()).unwrap();
+        let mut values = Vec::new();
+        flate2::read::ZlibDecoder::new(&bytes[..]).read_to_end(&mut values).unwrap();
+        for at in width..values.len() {
+            values[at] = values[at].wrapping_add(values[at - width]);
+        }
+        values
+    }
+
+    #[test]
+    fn the_page_holds_every_coefficient_to_a_byte() {
+        let masses = [1.2, 0.6, 0.2, 0.1, 1.8, 0.1, 0.4, 0.4, 1.2];
+        let analysis = analysis(vec![routes(&["a", "b"], &masses, &masses)]);
+        let data = data(&analysis);
+        let layer = &data["models"][0]["layers"][0];
+        let [low, high] = ["low", "high"].map(|key| layer[key].as_f64().unwrap());
+        let values = unpacked(&layer["data"], 6);
+        let expected: Vec<f32> = (0..3).flat_map(|slice| analysis.models[0].layers[0].couplings(slice)).collect();
+        assert_eq!(values.len(), expected.len());
+        for (byte, expected) in values.iter().zip(expected) {
+            let root = low + f64::from(*byte) / 255.0 * (high - low);
+            // Half a step of the roots.
+            assert!((root - f64::from(expected).sqrt()).abs() <= (high - low) / 510.0 + 1e-6, "{root} {expected}");
+        }
+        assert_eq!(data["models"][0]["likeliest"], json!([0, 1, 2]));
+        assert_eq!(unpacked(&data["spectrogram"]["data"], 4).len(), analysis.spectrogram.values.len());
+    }
+
+    #[test]
+    fn the_page_needs_nothing_else() {
+        let mut analysis = analysis(vec![routes(&["a", "b"], &[0.5, 0.3, 0.2], &[0.5, 0.3, 0.2])]);
+        analysis.sound = Some(Samples { rate_hz: 16_000, values: vec![1000.0; 800] });
+        let page = page(&analysis);
+        for outside in ["http:", "https:", "<link", "@import", "url(", "fetch(", "XMLHttpRequest", "import("] {
+            assert!(!page.contains(outside), "`{outside}`");
+        }
+        assert!(page.split("src=\"").skip(1).all(|source| source.starts_with("data:audio/wav;base64,UklGR")));
+        assert!(page.starts_with("<!DOCTYPE html>") && page.contains("name=\"viewport\""));
+    }
+
+    #[test]
+    fn no_label_ends_the_script_and_no_name_is_markup() {
+        let mut analysis = analysis(vec![routes(&["</script>", "b"], &[0.5, 0.3, 0.2], &[0.5, 0.3, 0.2])]);
+        analysis.id = "<b>&".to_owned();
+        let page = page(&analysis);
+        // The data and the script itself.
+        assert_eq!(page.matches("</script>").count(), 2);
+        assert!(page.contains("Routing of &lt;b&gt;&amp;</h1>") && !page.contains("<b>&"));
+    }
+}

@@ -3,7 +3,8 @@
 use super::sheet::Colour;
 
 /// From paper to ink by way of orange and purple, so that it also reads in grey and in print.
-const STOPS: [Colour; 6] = [[255, 252, 245], [254, 217, 160], [245, 148, 86], [210, 73, 88], [120, 28, 109], [24, 10, 44]];
+const STOPS: [Colour; 6] =
+    [[255, 252, 245], [254, 217, 160], [245, 148, 86], [210, 73, 88], [120, 28, 109], [24, 10, 44]];
 
 /// Colours that can be told apart, for curves.
 pub(super) const DISTINCT: [Colour; 10] = [

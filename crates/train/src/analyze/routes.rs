@@ -287,9 +287,7 @@ impl Source<'_> {
         let rate_hz = blocks.rate_hz();
         while let Some(block) = blocks.next_block()? {
             let path = || self.utterance.path.display().to_string();
-            listener
-                .accept(block, rate_hz, log_probs)
-                .map_err(|cause| AnalyzeError::Accept { path: path(), cause })?;
+            listener.accept(block, rate_hz, log_probs).map_err(|cause| AnalyzeError::Accept { path: path(), cause })?;
             read_taps(&mut listener);
         }
         listener.flush(log_probs);
@@ -329,3 +327,6 @@ impl Source<'_> {
         Err(AnalyzeError::TooMany { model, id, a_second, found, most })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! Parts that several pictures share: columns of names that do not run into each other, and the key of the shades.
 
-use super::sheet::{Anchor, FAINT, INK, Picture, Place, Text, text_width};
+use super::sheet::{Anchor, Colour, FAINT, INK, Picture, Place, Text, text_width};
 
 /// Room that a turned name needs across, in points.
 const NAME_WIDTH: f64 = 9.5;
@@ -34,7 +34,8 @@ pub(super) fn key(picture: &mut Picture, place: Place, name: &str, (low, high): 
     picture.map(place, &steps, 1, (0.0, 1.0));
     picture.frame(place, FAINT);
     let right = place.x + place.width + 5.0;
-    let names = if low < high { vec![(1.0, high), (0.5, f32::midpoint(low, high)), (0.0, low)] } else { vec![(0.5, low)] };
+    let names =
+        if low < high { vec![(1.0, high), (0.5, f32::midpoint(low, high)), (0.0, low)] } else { vec![(0.5, low)] };
     for (share, value) in names {
         let y = place.y + (1.0 - share) * place.height;
         picture.text((right, y), short(value), 10.0, INK, Anchor::Start);
@@ -53,9 +54,16 @@ pub(super) fn short(value: f32) -> String {
 }
 
 /// A name that runs upwards and ends at a place.
-pub(super) fn turned(picture: &mut Picture, at: (f64, f64), text: &str, size: f64, colour: [u8; 3]) {
-    let (x, y) = at;
-    let anchor = Anchor::End;
+pub(super) fn turned(picture: &mut Picture, at: (f64, f64), text: &str, size: f64, colour: Colour) {
+    write_upwards(picture, at, text, size, colour, Anchor::End);
+}
+
+/// A name that runs upwards and has its middle at a place.
+pub(super) fn turned_middle(picture: &mut Picture, at: (f64, f64), text: &str, size: f64, colour: Colour) {
+    write_upwards(picture, at, text, size, colour, Anchor::Middle);
+}
+
+fn write_upwards(picture: &mut Picture, (x, y): (f64, f64), text: &str, size: f64, colour: Colour, anchor: Anchor) {
     picture.write(Text { x, y, text: text.to_owned(), size, colour, anchor, is_turned: true });
 }
 

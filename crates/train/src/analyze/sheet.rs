@@ -2,6 +2,7 @@
 //!
 //! Lengths are in points, from the upper left corner; a point is [`SCALE`] pixels. Maps of many cells lie below all
 //! other marks and are one image each, so that an SVG stays small. Letters come from a font inside the program.
+//! A PNG is drawn twice as large and made smaller, which makes its lines smooth.
 
 use std::path::Path;
 use std::sync::Once;
@@ -18,6 +19,8 @@ use super::ramp;
 
 /// Pixels of a point.
 pub const SCALE: f64 = 2.0;
+/// How much larger a PNG is drawn than written.
+const SMOOTH: usize = 2;
 
 const FONT: &[u8] = include_bytes!("font/DejaVuSans-subset.ttf");
 const FAMILY: &str = "sans-serif";
@@ -138,19 +141,21 @@ impl Picture {
 
     /// Width and height in pixels.
     pub fn size(&self) -> (u32, u32) {
-        (pixels(self.width) as u32, pixels(self.height) as u32)
+        (PEN.pixels(self.width) as u32, PEN.pixels(self.height) as u32)
     }
 
     /// The picture as a PNG file.
     pub fn png(&self) -> Vec<u8> {
         let (width, height) = self.size();
-        let mut buffer = vec![255; (width * height * 3) as usize];
-        self.maps.iter().for_each(|map| map.paint(&mut buffer, width as usize));
+        let large = Pen { scale: SMOOTH as f64 * SCALE, drop: 0.07 };
+        let (wide, tall) = (width * SMOOTH as u32, height * SMOOTH as u32);
+        let mut buffer = vec![255; (wide * tall * 3) as usize];
+        self.maps.iter().for_each(|map| map.paint(large, &mut buffer, wide as usize));
         {
-            let area = BitMapBackend::with_buffer(&mut buffer, (width, height)).into_drawing_area();
-            self.draw(&area).expect("drawing in memory does not fail");
+            let area = BitMapBackend::with_buffer(&mut buffer, (wide, tall)).into_drawing_area();
+            self.draw(large, &area).expect("drawing in memory does not fail");
         }
-        encode_png(&buffer, width, height)
+        encode_png(&smaller(&buffer, wide as usize), width, height)
     }
 
     /// The picture as an SVG file.
@@ -158,7 +163,7 @@ impl Picture {
         let mut svg = String::new();
         {
             let area = SVGBackend::with_string(&mut svg, self.size()).into_drawing_area();
-            self.draw(&area).expect("drawing in memory does not fail");
+            self.draw(PEN, &area).expect("drawing in memory does not fail");
             area.present().expect("drawing in memory does not fail");
         }
         let body = svg.find('>').map_or(0, |at| at + 1);
@@ -173,16 +178,16 @@ impl Picture {
         fs::write(dir.join(format!("{stem}.svg")), self.svg())
     }
 
-    fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>) -> Result<(), DrawingAreaErrorKind<B::ErrorType>> {
+    fn draw<B: DrawingBackend>(&self, pen: Pen, area: &DrawingArea<B, Shift>) -> Drawn<B> {
         use_font();
-        self.marks.iter().try_for_each(|mark| mark.draw(area))
+        self.marks.iter().try_for_each(|mark| mark.draw(pen, area))
     }
 }
 
 impl Mark {
-    fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>) -> Result<(), DrawingAreaErrorKind<B::ErrorType>> {
-        let at = |(x, y): (f64, f64)| (pixels(x), pixels(y));
-        let long = |length: f64| pixels(length).max(1) as u32;
+    fn draw<B: DrawingBackend>(&self, pen: Pen, area: &DrawingArea<B, Shift>) -> Drawn<B> {
+        let at = |(x, y): (f64, f64)| (pen.pixels(x), pen.pixels(y));
+        let long = |length: f64| pen.pixels(length).max(1) as u32;
         match self {
             Self::Rect(Place { x, y, width, height }, colour) => {
                 area.draw(&Rectangle::new([at((*x, *y)), at((x + width, y + height))], rgb(*colour).filled()))
@@ -197,7 +202,11 @@ impl Mark {
             Self::Ring(centre, radius, colour) => {
                 area.draw(&Circle::new(at(*centre), long(*radius), rgb(*colour).stroke_width(long(1.2))))
             }
-            Self::Text(text) => area.draw_text(&text.text, &style(text), at((text.x, text.y))),
+            Self::Text(text) => {
+                let drop = pen.drop * text.size;
+                let (x, y) = if text.is_turned { (text.x + drop, text.y) } else { (text.x, text.y + drop) };
+                area.draw_text(&text.text, &pen.style(text), at((x, y)))
+            }
         }
     }
 }
@@ -208,10 +217,9 @@ impl Map {
     }
 
     /// Every pixel of the place takes the colour of the cell that it lies in.
-    fn paint(&self, buffer: &mut [u8], stride: usize) {
+    fn paint(&self, pen: Pen, buffer: &mut [u8], stride: usize) {
         let Place { x, y, width, height } = self.place;
-        let (left, top) = (pixels(x) as usize, pixels(y) as usize);
-        let (n_across, n_down) = (pixels(width) as usize, pixels(height) as usize);
+        let [left, top, n_across, n_down] = [x, y, width, height].map(|length| pen.pixels(length) as usize);
         for down in 0..n_down {
             let row = down * self.n_rows() / n_down;
             for across in 0..n_across {
@@ -228,33 +236,61 @@ impl Map {
         format!(
             "<image x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" preserveAspectRatio=\"none\" \
              style=\"image-rendering:pixelated\" href=\"data:image/png;base64,{}\"/>\n",
-            pixels(x),
-            pixels(y),
-            pixels(width),
-            pixels(height),
+            PEN.pixels(x),
+            PEN.pixels(y),
+            PEN.pixels(width),
+            PEN.pixels(height),
             STANDARD.encode(png)
         )
     }
 }
 
-fn pixels(points: f64) -> i32 {
-    (points * SCALE).round() as i32
+/// How large points become, and how far the middle of letters lies below the middle of their line, in parts of its
+/// height.
+#[derive(Clone, Copy)]
+struct Pen {
+    scale: f64,
+    drop: f64,
+}
+
+const PEN: Pen = Pen { scale: SCALE, drop: 0.0 };
+
+type Drawn<B> = Result<(), DrawingAreaErrorKind<<B as DrawingBackend>::ErrorType>>;
+
+impl Pen {
+    fn pixels(self, points: f64) -> i32 {
+        (points * self.scale).round() as i32
+    }
+
+    fn style(self, text: &Text) -> TextStyle<'static> {
+        let h_pos = match text.anchor {
+            Anchor::Start => HPos::Left,
+            Anchor::Middle => HPos::Center,
+            Anchor::End => HPos::Right,
+        };
+        let turn = if text.is_turned { FontTransform::Rotate270 } else { FontTransform::None };
+        let font = (FAMILY, text.size * self.scale).into_font().transform(turn);
+        let color = rgb(text.colour).to_backend_color();
+        TextStyle { font, color, pos: Pos::new(h_pos, VPos::Center) }
+    }
+}
+
+/// Each square of [`SMOOTH`] pixels as their mean.
+fn smaller(rgb: &[u8], width: usize) -> Vec<u8> {
+    let n_across = width / SMOOTH;
+    let n_down = rgb.len() / (3 * width * SMOOTH);
+    let mut small = Vec::with_capacity(3 * n_across * n_down);
+    for at in 0..n_across * n_down * 3 {
+        let (pixel, channel) = (at / 3, at % 3);
+        let (left, top) = (pixel % n_across * SMOOTH, pixel / n_across * SMOOTH);
+        let of = |k: usize| u32::from(rgb[3 * ((top + k / SMOOTH) * width + left + k % SMOOTH) + channel]);
+        small.push(((0..SMOOTH * SMOOTH).map(of).sum::<u32>() / (SMOOTH * SMOOTH) as u32) as u8);
+    }
+    small
 }
 
 fn rgb([red, green, blue]: Colour) -> RGBColor {
     RGBColor(red, green, blue)
-}
-
-fn style(text: &Text) -> TextStyle<'static> {
-    let h_pos = match text.anchor {
-        Anchor::Start => HPos::Left,
-        Anchor::Middle => HPos::Center,
-        Anchor::End => HPos::Right,
-    };
-    let turn = if text.is_turned { FontTransform::Rotate270 } else { FontTransform::None };
-    let font = (FAMILY, text.size * SCALE).into_font().transform(turn);
-    let color = rgb(text.colour).to_backend_color();
-    TextStyle { font, color, pos: Pos::new(h_pos, VPos::Center) }
 }
 
 /// How wide a text is, in points.

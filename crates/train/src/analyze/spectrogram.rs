@@ -34,7 +34,7 @@ impl Spectrogram {
         let mut sorted = self.values.clone();
         sorted.sort_unstable_by(f32::total_cmp);
         let at = |share: f64| sorted.get((share * sorted.len().saturating_sub(1) as f64) as usize).copied();
-        (at(0.02).unwrap_or(0.0), at(0.998).unwrap_or(1.0))
+        (at(0.05).unwrap_or(0.0), at(0.998).unwrap_or(1.0))
     }
 }
 

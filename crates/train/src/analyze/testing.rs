@@ -54,3 +54,32 @@ pub(crate) fn analysis(models: Vec<Routes>) -> Analysis {
         models,
     }
 }
+
+/// A PNG file as its width and pixels.
+pub(crate) fn decode(png: &[u8]) -> (usize, Vec<[u8; 3]>) {
+    let mut reader = png::Decoder::new(std::io::Cursor::new(png)).read_info().unwrap();
+    let mut bytes = vec![0; reader.output_buffer_size().unwrap()];
+    let info = reader.next_frame(&mut bytes).unwrap();
+    assert_eq!(info.color_type, png::ColorType::Rgb);
+    (info.width as usize, bytes.chunks_exact(3).map(|p| [p[0], p[1], p[2]]).collect())
+}
+
+/// How much light a pixel gives.
+pub(crate) fn light([r, g, b]: [u8; 3]) -> u32 {
+    299 * u32::from(r) + 587 * u32::from(g) + 114 * u32::from(b)
+}
+
+/// The part of a picture that is not paper.
+pub(crate) fn inked(png: &[u8]) -> f64 {
+    let (_, pixels) = decode(png);
+    pixels.iter().filter(|pixel| **pixel != [255; 3]).count() as f64 / pixels.len() as f64
+}
+
+/// The texts of an SVG.
+pub(crate) fn texts(svg: &str) -> Vec<&str> {
+    svg.split("<text")
+        .skip(1)
+        .filter_map(|rest| rest.split_once('>')?.1.split_once('<'))
+        .map(|(t, _)| t.trim())
+        .collect()
+}

@@ -29,7 +29,9 @@ fn peaks(routes: &Routes) -> Vec<usize> {
     for (slice, class) in likeliest.iter().copied().enumerate().filter(|(_, class)| *class != routes.blank()) {
         let goes_on = 0 < slice && likeliest[slice - 1] == class;
         match peaks.last_mut().filter(|_| goes_on) {
-            Some(peak) if routes.probabilities_at(*peak)[class] < routes.probabilities_at(slice)[class] => *peak = slice,
+            Some(peak) if routes.probabilities_at(*peak)[class] < routes.probabilities_at(slice)[class] => {
+                *peak = slice
+            }
             Some(_) => {}
             None => peaks.push(slice),
         }

@@ -2,11 +2,11 @@
 //!
 //! Below each curve stand the greedy labels of the slices and, where it is known, what was said.
 
+use super::Analysis;
 use super::ramp::DISTINCT;
 use super::routes::Routes;
-use super::scale::fitted;
+use super::scale::{fitted, turned_middle};
 use super::sheet::{Anchor, Colour, FAINT, INK, LINE, Picture, Place, TRUTH, text_width};
-use super::Analysis;
 
 /// Slices shown at either end.
 pub const N_SLICES: usize = 10;
@@ -37,16 +37,8 @@ pub fn picture(analysis: &Analysis, n_slices: usize) -> Picture {
             let place = Place { x: LEFT + column as f64 * STEP.0, y, width: PANEL.0, height: PANEL.1 };
             panel(&mut picture, analysis, routes, slices, &curves, place);
         }
-        let name = super::sheet::Text {
-            x: 16.0,
-            y: y + PANEL.1 / 2.0,
-            text: fitted(&routes.model, 12.0, PANEL.1),
-            size: 12.0,
-            colour: INK,
-            anchor: Anchor::Middle,
-            is_turned: true,
-        };
-        picture.write(name);
+        let name = fitted(&routes.model, 12.0, PANEL.1);
+        turned_middle(&mut picture, (16.0, y + PANEL.1 / 2.0), &name, 12.0, INK);
     }
     legend(&mut picture, &curves);
     picture
@@ -100,7 +92,7 @@ fn panel(
     let y = |probability: f32| place.y + place.height * (1.0 - f64::from(probability));
     for share in [0.0, 0.25, 0.5, 0.75, 1.0_f32] {
         let ends = vec![(place.x, y(share)), (place.x + place.width, y(share))];
-        picture.line(ends, if share == 0.0 { FAINT } else { LINE }, 0.8);
+        picture.line(ends, if share == 0.0 { FAINT } else { LINE }, 0.5);
         picture.text((place.x - 5.0, y(share)), format!("{share}"), 9.5, FAINT, Anchor::End);
     }
     for (name, colour) in curves {
@@ -138,5 +130,36 @@ pub(super) fn reference_strip(picture: &mut Picture, analysis: &Analysis, span_s
             let middle = f64::midpoint(left, right);
             picture.text((middle, place.y + place.height / 2.0), label.name.clone(), 10.0, TRUTH, Anchor::Middle);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{analysis, decode, routes, texts};
+    use super::*;
+
+    #[test]
+    fn greedy_labels_times_and_what_was_said_are_written() {
+        let row = |a: f32| [a, 0.02, 0.98 - a];
+        let rows = (0..20).map(|t| row(if t < 5 { 0.9 } else { 0.1 })).collect::<Vec<_>>().concat();
+        let analysis = analysis(vec![routes(&["a", "b"], &rows, &rows)]);
+        let picture = picture(&analysis, 10);
+        let svg = picture.svg();
+        let texts = texts(&svg);
+        // Five slices of `a` and five blanks, then ten blanks; each name also stands in the legend.
+        assert_eq!(texts.iter().filter(|text| **text == "∅").count(), 15 + 1);
+        assert_eq!(texts.iter().filter(|text| **text == "a").count(), 5 + 1 + 2, "and as what was said at both ends");
+        assert!(texts.contains(&"12") && texts.contains(&"772"), "{texts:?}");
+        assert_eq!(texts.iter().filter(|text| **text == "b").count(), 1, "`b` was said, but has no curve");
+        let (_, pixels) = decode(&picture.png());
+        for (name, colour) in shown_classes(&analysis, 10) {
+            assert!(pixels.iter().filter(|pixel| **pixel == colour).count() > 100, "the curve of {name}");
+        }
+    }
+
+    #[test]
+    fn a_short_utterance_has_all_its_slices_at_both_ends() {
+        assert_eq!(both_ends(3, 10), [0..3, 0..3]);
+        assert_eq!(both_ends(25, 10), [0..10, 15..25]);
     }
 }

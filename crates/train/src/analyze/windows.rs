@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::ramp::DISTINCT;
-use super::sheet::{Anchor, Colour, FAINT, INK, LINE, Picture, Place, Text};
+use super::scale::turned_middle;
+use super::sheet::{Anchor, Colour, FAINT, INK, LINE, Picture, Place, text_width};
 
 const MAX_TABLE_BYTES: u64 = 1 << 20;
 const PANEL: (f64, f64) = (380.0, 260.0);
@@ -91,11 +92,18 @@ fn parse(text: &str) -> Result<Vec<Row>, Wrong> {
             .map_err(|error| (error.line(), error.to_string(), "objects with left, right, set, error and eos"));
     }
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    let head: String = lines.next().map_or("", |(_, line)| line).split(',').map(str::trim).collect::<Vec<_>>().join(",");
+    let head: String =
+        lines.next().map_or("", |(_, line)| line).split(',').map(str::trim).collect::<Vec<_>>().join(",");
     if head != CSV_HEAD {
-        return Err((1, format!("`{}`", head.chars().take(60).collect::<String>()), "the head `left,right,set,error,eos`"));
+        return Err((
+            1,
+            format!("`{}`", head.chars().take(60).collect::<String>()),
+            "the head `left,right,set,error,eos`",
+        ));
     }
-    lines.map(|(at, line)| parse_row(line).ok_or_else(|| (at + 1, format!("`{line}`"), "left,right,set,error,eos"))).collect()
+    lines
+        .map(|(at, line)| parse_row(line).ok_or_else(|| (at + 1, format!("`{line}`"), "left,right,set,error,eos")))
+        .collect()
 }
 
 fn parse_row(line: &str) -> Option<Row> {
@@ -142,7 +150,8 @@ fn error_chart(picture: &mut Picture, rows: &[Row], place: Place) {
         }
     }
     // The windows are the same on every set: one set of names, beside the topmost points.
-    for row in rows.iter().filter(|row| !rows.iter().any(|other| is_same_window(row, other) && row.error < other.error)) {
+    for row in rows.iter().filter(|row| !rows.iter().any(|other| is_same_window(row, other) && row.error < other.error))
+    {
         let (x, y) = axes.at(window(row), row.error);
         picture.text((x + 6.0, y - 7.0), format!("{},{}", row.left, row.right), 9.5, FAINT, Anchor::Start);
     }
@@ -187,7 +196,7 @@ fn legend(picture: &mut Picture, sets: &[&str], place: Place) {
     for (set, colour) in sets.iter().zip(DISTINCT) {
         picture.dot((x + 4.0, place.y - 16.0), 3.5, colour);
         picture.text((x + 12.0, place.y - 16.0), *set, 11.0, INK, Anchor::Start);
-        x += 30.0 + super::sheet::text_width(set, 11.0);
+        x += 30.0 + text_width(set, 11.0);
     }
 }
 
@@ -213,7 +222,7 @@ impl Axes {
         let first = (self.y.0 / step).ceil() as i64;
         for value in (first..).map(|k| k as f64 * step).take_while(|value| *value <= self.y.1 + 1e-9) {
             let (_, at) = self.at(self.x.0, value);
-            picture.line(vec![(x, at), (x + width, at)], LINE, 0.8);
+            picture.line(vec![(x, at), (x + width, at)], LINE, 0.5);
             picture.text((x - 6.0, at), format!("{value}"), 10.5, FAINT, Anchor::End);
         }
         picture.line(vec![(x, y), (x, y + height), (x + width, y + height)], FAINT, 1.0);
@@ -222,16 +231,7 @@ impl Axes {
             picture.text((at, y + height + 13.0), value.to_string(), 10.5, FAINT, Anchor::Middle);
         }
         picture.text((x + width / 2.0, y + height + 34.0), x_name, 11.5, INK, Anchor::Middle);
-        let text = Text {
-            x: x - 44.0,
-            y: y + height / 2.0,
-            text: y_name.to_owned(),
-            size: 11.5,
-            colour: INK,
-            anchor: Anchor::Middle,
-            is_turned: true,
-        };
-        picture.write(text);
+        turned_middle(picture, (x - 44.0, y + height / 2.0), y_name, 11.5, INK);
     }
 
     /// A line through the mean of the values at each place.
@@ -250,4 +250,63 @@ impl Axes {
 fn step(least: f64) -> f64 {
     let power = 10_f64.powf(least.log10().floor());
     [1.0, 2.0, 5.0].into_iter().map(|digit| digit * power).find(|step| least <= *step).unwrap_or(10.0 * power)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{decode, texts};
+    use super::*;
+
+    const CSV: &str = "left,right,set,error,eos\n0,0,dev,24.4,52.8\n2,2, dev ,20.2,99.8\n2,2,test,21.7,\n";
+
+    fn loaded(text: &str) -> Result<Vec<Row>, ReadTableError> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t");
+        std::fs::write(&path, text).unwrap();
+        load(&path)
+    }
+
+    #[test]
+    fn csv_and_json_say_the_same() {
+        let rows = loaded(CSV).unwrap();
+        assert_eq!(rows[1], Row { left: 2, right: 2, set: "dev".to_owned(), error: 20.2, eos: Some(99.8) });
+        assert_eq!(rows[2].eos, None);
+        assert_eq!(loaded(&serde_json::to_string(&rows).unwrap()).unwrap(), rows);
+    }
+
+    #[test]
+    fn bad_tables_are_told_in_one_line() {
+        let told = |text: &str| {
+            let told = loaded(text).unwrap_err().to_string();
+            assert!(!told.contains('\n'));
+            told.split_once("/t:").unwrap().1.to_owned()
+        };
+        assert_eq!(told("a,b\n"), "1: `a,b`, expected the head `left,right,set,error,eos`");
+        assert_eq!(
+            told("left,right,set,error,eos\n1,x,dev,3,4\n"),
+            "2: `1,x,dev,3,4`, expected left,right,set,error,eos"
+        );
+        assert_eq!(told("left,right,set,error,eos\n"), "1: no rows, expected at least one");
+        assert!(told("[{\"left\": 1}]").contains("missing field"));
+        assert!(told("left,right,set,error,eos\n1,1,dev,nan,4\n").contains("no number"));
+    }
+
+    #[test]
+    fn both_charts_have_their_points_and_names() {
+        let rows = loaded(CSV).unwrap();
+        let picture = picture(&rows);
+        let svg = picture.svg();
+        let texts = texts(&svg);
+        for expected in
+            ["dev", "test", "0,0", "2,2", "error rate (%)", "window ω (slices)", "sentences whose end is found (%)"]
+        {
+            assert!(texts.contains(&expected), "`{expected}` is not in {texts:?}");
+        }
+        let (width, pixels) = decode(&picture.png());
+        let axes =
+            Axes { place: Place { x: LEFT, y: TOP, width: PANEL.0, height: PANEL.1 }, x: (1, 5), y: (20.0, 25.0) };
+        let (x, y) = axes.at(5, 21.7);
+        let at = (y * super::super::sheet::SCALE) as usize * width + (x * super::super::sheet::SCALE) as usize;
+        assert_eq!(pixels[at], DISTINCT[1], "the point of the test set");
+    }
 }

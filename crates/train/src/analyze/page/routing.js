@@ -70,7 +70,7 @@
       return;
     }
     await unpack(data);
-    const state = { model: data.models[0], layer: data.models[0].layers.length - 1, time: 0, colours: ramp() };
+    const state = { model: data.models[0], layer: data.models[0].layers.length - 1, time: 0, from: 0, colours: ramp() };
     const GUTTER = 46;
     const slider = find("input"), output = find("output"), play = find(".play"), tip = find(".tip");
     const sound = find("audio"), line = find(".line canvas"), head = find(".head"), map = find(".map canvas");
@@ -88,17 +88,26 @@
       for (let i = 0, k = t * layer.size; i < layer.n_in; i++) for (let j = 0; j < layer.n_out; j++, k++) sums[j] += table[q[k]];
       return sums;
     };
-    const across = (time, width) => GUTTER + (time / data.duration_s) * (width - GUTTER - 4);
-    const when = (x, width) => Math.max(0, Math.min(data.duration_s, ((x - GUTTER) / (width - GUTTER - 4)) * data.duration_s));
+    // A long utterance is shown in part, so that its labels stay readable; the part follows the time.
+    const span = () => Math.min(data.duration_s, Math.max(0.5, (line.clientWidth - GUTTER) / 180));
+    const across = (time, width) => GUTTER + ((time - state.from) / span()) * (width - GUTTER - 4);
+    const when = (x, width) => Math.max(0, Math.min(data.duration_s, state.from + ((x - GUTTER) / (width - GUTTER - 4)) * span()));
+    const follow = (held) => {
+      const from = Math.max(0, Math.min(state.from, data.duration_s - span()));
+      const isOut = state.time < from || state.time > from + span();
+      const next = isOut && !held ? Math.max(0, Math.min(state.time - 0.1 * span(), data.duration_s - span())) : from;
+      if (next !== state.from) { state.from = next; drawLine(); }
+    };
 
-    const SPECTRUM = 112, CURVES = 112, STRIP = 22, HEIGHT = SPECTRUM + CURVES + 3 * STRIP + 44;
+    const SPECTRUM = 112, CURVES = 112, STRIP = 22, HEIGHT = SPECTRUM + CURVES + (data.reference.length ? 3 : 2) * STRIP + 26;
     const strip = (g, y, name, boxes, colour, width) => {
       g.fillStyle = css(root, "--soft");
       g.textAlign = "right";
       g.fillText(name, GUTTER - 6, y + STRIP / 2);
       g.textAlign = "center";
       for (const [from, to, text, shade] of boxes) {
-        const x = across(from, width), wide = across(to, width) - x;
+        const x = Math.max(GUTTER, across(from, width)), wide = Math.min(width - 4, across(to, width)) - x;
+        if (wide <= 0) continue;
         g.fillStyle = shade || colour;
         g.globalAlpha = 0.16;
         g.fillRect(x, y + 2, Math.max(1, wide - 1), STRIP - 4);
@@ -121,8 +130,11 @@
       const [g, width] = sized(line, HEIGHT), m = state.model, s = data.spectrogram;
       const n_frames = s.values.length / s.bands;
       const picture = image(Math.max(1, n_frames), s.bands, (x, y) => state.colours[s.values[x * s.bands + s.bands - 1 - y]]);
-      g.imageSmoothingEnabled = true;
-      g.drawImage(picture, across(0, width), 4, across(Math.min(data.duration_s, n_frames * s.shift_s + 0.015), width) - GUTTER, SPECTRUM - 8);
+      g.save();
+      g.beginPath(); g.rect(GUTTER, 0, width - GUTTER - 4, HEIGHT); g.clip();
+      const end_s = Math.min(data.duration_s, n_frames * s.shift_s + 0.015);
+      g.drawImage(picture, across(0, width), 4, across(end_s, width) - across(0, width), SPECTRUM - 8);
+      g.restore();
       g.fillStyle = css(root, "--soft");
       g.textAlign = "right";
       g.fillText("high", GUTTER - 6, 12);
@@ -134,6 +146,8 @@
         g.fillText(String(v), GUTTER - 6, up(v));
       }
       const blank = m.classes.length - 1;
+      g.save();
+      g.beginPath(); g.rect(GUTTER, 0, width - GUTTER - 4, HEIGHT); g.clip();
       for (let k = 0; k <= blank; k++) {
         let peak = 0;
         for (let t = 0; t < m.n_slices; t++) peak = Math.max(peak, p(t, k));
@@ -144,16 +158,17 @@
         for (let t = 0; t < m.n_slices; t++) g.lineTo(across(m.first_s + t * m.slice_s, width), up(p(t, k)));
         g.stroke();
       }
+      g.restore();
       let y = SPECTRUM + CURVES + 4;
       if (data.reference.length) { strip(g, y, "said", data.reference, css(root, "--true"), width); y += STRIP; }
       strip(g, y, "likely", runs(m.likeliest), css(root, "--said"), width); y += STRIP;
       const ink = css(root, "--soft"), off = css(root, "--off");
       strip(g, y, "Σ c", runs(m.heaviest, (t) => (m.heaviest[t] === m.likeliest[t] ? ink : off)), ink, width); y += STRIP + 4;
       g.fillStyle = ink;
-      const step = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20].find((v) => (v / data.duration_s) * (width - GUTTER) > 44) || 60;
-      for (let k = 0; k * step <= data.duration_s; k++) {
-        g.textAlign = k ? "center" : "left";
+      const step = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20].find((v) => (v / span()) * (width - GUTTER) > 44) || 60;
+      for (let k = Math.ceil(state.from / step - 1e-6); k * step <= state.from + span(); k++) {
         const x = across(k * step, width);
+        g.textAlign = x < GUTTER + 12 ? "left" : "center";
         if (x < width - 18) g.fillText(`${+(k * step).toFixed(1)} s`, x, y + 8);
       }
     };
@@ -164,14 +179,20 @@
       [canvas.width, canvas.height] = [picture.width, picture.height];
       canvas.getContext("2d").drawImage(picture, 0, 0);
     });
-    const BARS = 84, NAMES = 54;
+    const BARS = 84;
     const isLast = () => state.layer === state.model.layers.length - 1;
     const place = () => {
       const layer = state.model.layers[state.layer], height = Math.max(150, Math.min(400, layer.n_in * 6));
       return { layer, height, width: map.clientWidth - GUTTER - 4 };
     };
+    // Room for the longest name under the bars.
+    const names = () => {
+      const g = map.getContext("2d"), all = isLast() ? state.model.classes : [String(state.model.layers[state.layer].n_out)];
+      g.font = "12px system-ui, sans-serif";
+      return 12 + Math.min(110, Math.max(...all.map((name) => g.measureText(name).width)));
+    };
     const drawMap = (t) => {
-      const { layer, height } = place(), [g, full] = sized(map, height + BARS + NAMES), width = full - GUTTER - 4;
+      const { layer, height } = place(), [g, full] = sized(map, height + BARS + names()), width = full - GUTTER - 4;
       g.imageSmoothingEnabled = false;
       g.drawImage(cells(layer, t), GUTTER, 0, width, height);
       g.strokeStyle = css(root, "--rule");
@@ -187,10 +208,10 @@
       }
       const sums = masses(layer, t), most = Math.max(...sums, 1e-9), column = width / layer.n_out, floor = height + BARS;
       const m = state.model, reference = isLast() ? m.classes.indexOf(said(state.time)) : -1, likely = isLast() ? m.likeliest[t] : -1;
-      const colour = (j) => css(root, j === reference ? "--true" : j === likely ? "--said" : "--bar");
       const [bar, right, blue, ink] = ["--bar", "--true", "--said", "--ink"].map((name) => css(root, name));
+      const colour = (j, other) => (j === reference ? right : j === likely ? blue : other);
       sums.forEach((v, j) => {
-        g.fillStyle = j === reference ? right : j === likely ? blue : bar;
+        g.fillStyle = colour(j, bar);
         const tall = (v / most) * (BARS - 18);
         g.fillRect(GUTTER + column * j + column * 0.1, floor - tall, Math.max(0.7, column * 0.8), tall);
       });
@@ -207,13 +228,13 @@
         g.save();
         g.translate(GUTTER + column * (j + 0.5), floor + 6);
         g.rotate(-Math.PI / 2);
-        g.fillStyle = j === reference ? right : j === likely ? blue : ink;
+        g.fillStyle = colour(j, ink);
         g.fillText(isLast() ? m.classes[j] : String(j), 0, 0);
         g.restore();
       }
     };
-    const list = (box, values, names, reference) => {
-      const order = [...values.keys()].sort((a, b) => values[b] - values[a]).slice(0, 7), most = Math.max(values[order[0]], 1e-9);
+    const list = (box, values, names, reference, whole) => {
+      const order = [...values.keys()].sort((a, b) => values[b] - values[a]).slice(0, 7), most = whole || Math.max(values[order[0]], 1e-9);
       box.replaceChildren(...order.map((k, row) => {
         const item = document.createElement("div");
         item.className = `row${row ? "" : " first"}${names[k] === reference ? " true" : ""}`;
@@ -224,7 +245,8 @@
         return item;
       }));
     };
-    const draw = () => {
+    const draw = (held = false) => {
+      follow(held);
       const t = slice(), m = state.model;
       slider.value = state.time;
       output.textContent = `${state.time.toFixed(2)} s · slice ${t}`;
@@ -233,18 +255,17 @@
       drawMap(t);
       const reference = said(state.time), last = m.layers[m.layers.length - 1];
       list(find(".coupled"), masses(last, t), m.classes, reference);
-      list(find(".softmax"), Float32Array.from(m.classes, (_, k) => p(t, k)), m.classes, reference);
+      list(find(".softmax"), Float32Array.from(m.classes, (_, k) => p(t, k)), m.classes, reference, 1);
     };
     const choose = (k) => {
       state.layer = k;
       const layer = state.model.layers[k], stops = Array.from({ length: 9 }, (_, n) => `rgb(${state.colours[n * 31]})`);
       root.querySelectorAll(".layers button").forEach((button, at) => button.setAttribute("aria-pressed", at === k));
-      find(".about").innerHTML = "";
       const about = `${layer.n_in} capsules routed to ${layer.n_out} ${isLast() ? "classes" : "capsules"}; each row sums to 1. c from ${digits(layer.low ** 2)}`;
       const key = document.createElement("span");
       key.className = "key";
       key.style.background = `linear-gradient(to right, ${stops})`;
-      find(".about").append(about, key, `to ${digits(layer.high ** 2)}`);
+      find(".about").replaceChildren(about, key, `to ${digits(layer.high ** 2)}`);
     };
     const layers = () => {
       find(".layers").replaceChildren(...state.model.layers.map((layer, k) => {
@@ -256,7 +277,7 @@
       }));
       choose(Math.min(state.layer, state.model.layers.length - 1));
     };
-    const all = () => { state.colours = ramp(); layers(); drawLine(); draw(); };
+    const all = () => { state.colours = ramp(); state.from = -1; layers(); draw(); };
 
     const models = find(".models");
     data.models.forEach((model, k) => models.add(new Option(model.name, k)));
@@ -299,7 +320,7 @@
     };
     const overLine = (event) => {
       const box = line.getBoundingClientRect(), time = when(event.clientX - box.left, box.width), m = state.model;
-      if (event.buttons) { state.time = time; if (sound) sound.currentTime = time; draw(); }
+      if (event.buttons) { state.time = time; if (sound) sound.currentTime = time; draw(true); }
       const t = Math.max(0, Math.min(m.n_slices - 1, Math.floor((time - m.first_s) / m.slice_s + 0.5))), reference = said(time);
       const lines = [`${time.toFixed(2)} s, slice ${t}`, `likeliest ${m.classes[m.likeliest[t]]} (${digits(p(t, m.likeliest[t]))})`, `most coupled ${m.classes[m.heaviest[t]]}`];
       if (reference) lines.splice(1, 0, `said ${reference}`);
@@ -319,7 +340,7 @@
     };
     line.onpointerleave = map.onpointerleave = (event) => say(event, "");
     dark.addEventListener("change", all);
-    new ResizeObserver(() => { drawLine(); draw(); }).observe(root);
+    new ResizeObserver(() => { state.from = -1; draw(); }).observe(root);
     find(".note").remove();
     state.time = data.start_s;
     all();
