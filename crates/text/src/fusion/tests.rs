@@ -114,6 +114,30 @@ proptest! {
     }
 
     #[test]
+    fn words_taken_while_they_settle_are_the_words_of_the_whole(log_probs in slices(300), every in 1usize..150) {
+        let lexicon = Lexicon::parse("AB a b\nA a\nB b\nBAB b a b\n", &phones()).unwrap();
+        let fusion = Fusion::new(&phones(), Sources { lexicon: Some(lexicon), ..Sources::default() }).unwrap();
+        let config = DecoderConfig { search: Search::Beam { width: 4 }, fusion: Some(Arc::new(fusion)) };
+        let (mut whole, mut taken) = (Decoder::new(5, &config), Decoder::new(5, &config));
+        let mut found = Vec::new();
+        let mut n_before = 0;
+        for (index, slice) in log_probs.chunks_exact(5).enumerate() {
+            whole.accept(slice);
+            taken.accept(slice);
+            if index % every == 0 {
+                let settled = taken.take_settled();
+                found.extend(settled.words.iter().map(|w| (w.word, n_before + w.first_token, n_before + w.end_token)));
+                n_before += settled.tokens.len();
+            }
+        }
+        prop_assume!(!found.is_empty());
+        let (last, expected) = (taken.finish(1), whole.finish(1));
+        found.extend(last[0].words.iter().map(|w| (w.word, n_before + w.first_token, n_before + w.end_token)));
+        let expected: Vec<_> = expected[0].words.iter().map(|w| (w.word, w.first_token, w.end_token)).collect();
+        prop_assert_eq!(found, expected);
+    }
+
+    #[test]
     fn nothing_but_the_listed_phrases_is_written(log_probs in slices(8), repeats in any::<bool>()) {
         let list = ["A", "A B", "BB"];
         let phrases = Some(Phrases { phrases: list.map(String::from).to_vec(), repeats });
