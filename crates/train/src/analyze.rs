@@ -22,7 +22,7 @@ mod ramp;
 mod scale;
 
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 pub use self::routes::{AnalyzeError, Detail, Layer, Routes};
 pub use self::sheet::Picture;

@@ -70,7 +70,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TABLE")]
     table: Option<PathBuf>,
 
-    /// Print JSON instead of a table
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
 }

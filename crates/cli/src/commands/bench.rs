@@ -33,15 +33,15 @@ pub(crate) struct Args {
     what: What,
 
     /// A network of the paper's tables
-    #[arg(long, default_value = "srf7")]
+    #[arg(long, value_name = "NAME", default_value = "srf7")]
     model: Preset,
 
-    /// Threads to use; all cores if not given
-    #[arg(long)]
+    /// Threads [default: all cores]
+    #[arg(long, value_name = "N")]
     threads: Option<usize>,
 
     /// Times to measure, after a warm-up; the fastest counts
-    #[arg(long, default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = 10)]
     steps: usize,
 
     /// A model directory to stream through, instead of random weights
@@ -49,18 +49,18 @@ pub(crate) struct Args {
     dir: Option<PathBuf>,
 
     /// Width of the beam of streams; 0 for greedy
-    #[arg(long, default_value_t = 100)]
+    #[arg(long, value_name = "N", default_value_t = 100)]
     beam: usize,
 
     /// How many streams at once
-    #[arg(long, default_value_t = 100)]
+    #[arg(long, value_name = "N", default_value_t = 100)]
     streams: usize,
 
     /// How many hours through one stream
     #[arg(long, default_value_t = 10.0)]
     hours: f64,
 
-    /// One JSON object on one line
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
 }

@@ -207,19 +207,16 @@ impl Demo<'_> {
         let page = self.dir.join(report::FILE_NAME);
         self.out.remark(format_args!("\ndone in {took}; open `{}` in a browser. Try next:", page.display()));
         let program = std::env::args_os().next().map_or_else(|| PathBuf::from("srf"), PathBuf::from);
-        let [program, model, dir, corpus] =
-            [&program, &self.model(), &self.dir, &self.corpus()].map(|path| shown::quoted(path));
+        let [program, model, corpus] = [&program, &self.model(), &self.corpus()].map(|path| shown::quoted(path));
+        let [recipe, test, routing, longer] = ["recipe.toml", "corpus/test.jsonl", "routing", "longer"]
+            .map(|name| shown::quoted(&self.dir.join(name)));
         if let Some(at) = example {
-            let utterance = tested.utterance(at);
-            let name = format!("audio/{}/{}.wav", utterance.speaker, utterance.id);
-            let recording = shown::quoted(&self.corpus().join(name));
+            let Utterance { speaker, id, .. } = tested.utterance(at);
+            let recording = shown::quoted(&self.corpus().join(format!("audio/{speaker}/{id}.wav")));
             self.out.line(format_args!("  {program} transcribe --model {model} --format json {recording}"))?;
         }
-        self.out.line(format_args!("  {program} runs {dir}"))?;
-        let longer = shown::quoted(&self.dir.join("longer"));
-        self.out.line(format_args!(
-            "  {program} train {dir}/recipe.toml --data {corpus} --out {longer} training.epochs=40"
-        ))?;
+        self.out.line(format_args!("  {program} analyze --model {model} --pictures 2 --out {routing} {test}"))?;
+        self.out.line(format_args!("  {program} train {recipe} --data {corpus} --out {longer} training.epochs=40"))?;
         Ok(())
     }
 }

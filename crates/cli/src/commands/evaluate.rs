@@ -32,14 +32,14 @@ Examples:
   srf evaluate --model run corpus/test.jsonl --out run/test --speakers
   srf evaluate --model run/model timit/test.jsonl --map timit39 --beam 20 --json")]
 pub(crate) struct Args {
-    /// The utterances (.jsonl)
+    /// The utterances: a JSONL manifest
     manifest: PathBuf,
 
     #[command(flatten)]
     model: ModelArgs,
 
     /// Write hypotheses and figures into this directory
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
 
     /// Map phones of both sides first: timit48, timit39, or shared37 (what TIMIT and CMU's dictionary have in common)
@@ -55,14 +55,14 @@ pub(crate) struct Args {
     bootstrap: usize,
 
     /// Seed of the bootstrap
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
     /// Threads [default: all cores]
-    #[arg(long)]
+    #[arg(long, value_name = "N")]
     threads: Option<usize>,
 
-    /// One JSON object
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
 

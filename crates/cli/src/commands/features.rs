@@ -35,7 +35,7 @@ pub(crate) struct Args {
     out: PathBuf,
 
     /// What to write, when the extension does not say
-    #[arg(long, value_enum)]
+    #[arg(long, short, value_enum)]
     format: Option<FormatName>,
 
     #[command(flatten)]

@@ -27,7 +27,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     model: ModelArgs,
 
-    /// One JSON object a recording, on one line
+    /// Print JSON instead of text, one object a recording
     #[arg(long)]
     json: bool,
 }

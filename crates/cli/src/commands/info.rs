@@ -10,7 +10,7 @@ use model::weights;
 use crate::Exit;
 use crate::printer::Printer;
 
-/// Tell what a recipe or a model amounts to: parameters, receptive field, look-ahead, delay, layers
+/// Tell what a recipe or a model amounts to: parameters, look-ahead, delay, layers
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -22,7 +22,7 @@ pub(crate) struct Args {
     #[arg(value_name = "CONFIG|MODEL")]
     path: PathBuf,
 
-    /// One JSON object on one line
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
 }

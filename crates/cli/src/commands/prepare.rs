@@ -114,7 +114,7 @@ struct Split {
     #[arg(long, value_name = "NAMES", default_value = "")]
     dev_speakers: String,
     /// Which of all possible splits
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct Args {
     #[arg(long)]
     report: bool,
 
-    /// One JSON object
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
 }

@@ -17,7 +17,7 @@ use text::score::{Counts, Pair, Speaker, System, Utterance, Verdict, trn};
 use crate::Exit;
 use crate::printer::Printer;
 
-/// Tell how good recognised text is: word, character or phone error rate.
+/// Tell how good recognised text is: word, character or phone error rate
 #[derive(clap::Args)]
 #[command(after_help = "\
 Formats are found by themselves: trn `words (id)`, Kaldi's text `id words`, stm and ctm.
@@ -80,7 +80,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 
-    /// Write everything as JSON instead
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
 }

@@ -38,11 +38,11 @@ pub(crate) struct Args {
     changes: Vec<Override>,
 
     /// A folder that `srf prepare` made
-    #[arg(long)]
+    #[arg(long, value_name = "DIR")]
     data: PathBuf,
 
     /// The run directory
-    #[arg(long, value_name = "RUN")]
+    #[arg(long, short, value_name = "RUN")]
     out: PathBuf,
 
     /// Start from this model directory; with other labels, the class capsules are made anew
@@ -50,7 +50,7 @@ pub(crate) struct Args {
     from: Option<PathBuf>,
 
     /// Threads; the result does not depend on it [default: all cores]
-    #[arg(long)]
+    #[arg(long, value_name = "N")]
     threads: Option<usize>,
 
     /// Minutes from one checkpoint to the next; one is written after each epoch besides

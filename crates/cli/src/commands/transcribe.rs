@@ -66,7 +66,7 @@ pub(crate) struct Args {
     #[arg(long)]
     raw: bool,
 
-    /// Recordings recognised at a time; all cores if not given
+    /// Threads [default: all cores]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
 

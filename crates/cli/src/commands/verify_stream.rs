@@ -16,7 +16,7 @@ use crate::printer::Printer;
 /// empty ones among them. Log-probabilities are compared bit for bit, and the text with its times and confidences.
 /// Exit code 1 if anything differs.
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n  srf verify-stream --model my-model talk.flac --random 20 --seed 7")]
+#[command(after_help = "Examples:\n  srf verify-stream --model my-model talk.flac --random 20 --seed 7")]
 pub(crate) struct Args {
     /// Recordings
     #[arg(required = true, value_name = "FILE")]
@@ -30,7 +30,7 @@ pub(crate) struct Args {
     random: usize,
 
     /// What random sizes are drawn from
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
     #[command(flatten)]

@@ -125,3 +125,5 @@ fn speakers(rate: &Rate) -> String {
     table(&["speaker", "utterances", "labels", "sub", "del", "ins", rate.measure.name()], &rows)
 }
 
+#[cfg(test)]
+mod tests;

@@ -30,13 +30,13 @@ pub(crate) struct Args {
     /// The folder to write to
     out: PathBuf,
     /// How much speech [default: 1]
-    #[arg(long)]
+    #[arg(long, value_name = "N")]
     hours: Option<f64>,
     /// How many speakers [default: 40, 630 with `--layout timit`, 312 with `--layout wsj`]
-    #[arg(long)]
+    #[arg(long, value_name = "N")]
     speakers: Option<usize>,
     /// Everything follows from it
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// `timit` and `wsj` write a tree like the discs', for `srf prepare timit` and `srf prepare wsj` to read
     #[arg(long, value_enum, default_value = "plain")]
