@@ -1,7 +1,6 @@
 //! `srf analyze` as a user runs it: pictures and pages of a small model, and what is said of bad input.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -11,37 +10,41 @@ use model::init::initialise;
 use model::params::Layout;
 use text::labels::{LabelSet, Units};
 
+const OURS: &str = "the directory is ours";
+
 fn write_model(dir: &Path) {
-    let labels = LabelSet::new(Units::Phones, ["a", "b", "c"]).unwrap();
+    let labels = LabelSet::new(Units::Phones, ["a", "b", "c"]).expect("three different labels");
     let config = SrfConfig { layers: 2, primary_height: 6, filters: 4, ..SrfConfig::new(labels.n_classes()) };
     let model = ModelConfig::Srf(config);
     let values = initialise::<f32>(Layout::new(&model).into(), 7).values;
     let features = FeaturesConfig { cmvn: Cmvn::None, ..FeaturesConfig::default() };
-    directory::write(dir, &ModelParts { model, features, labels, cmvn: None, values, card: String::new() }).unwrap();
+    let parts = ModelParts { model, features, labels, cmvn: None, values, card: String::new() };
+    directory::write(dir, &parts).expect(OURS);
 }
 
-/// A WAV of `duration_s` at 8 kHz; only its first second is more than a hole in the file.
+/// A WAV of `duration_s` at 8 kHz; behind its first second it is a hole in the file.
 fn write_wav(path: &Path, duration_s: u32) {
     let n_bytes = 16_000 * duration_s;
-    let mut file = fs::File::create(path).unwrap();
-    file.write_all(b"RIFF").unwrap();
-    file.write_all(&(36 + n_bytes).to_le_bytes()).unwrap();
-    file.write_all(b"WAVEfmt \x10\0\0\0\x01\0\x01\0").unwrap();
-    file.write_all(&8000_u32.to_le_bytes()).unwrap();
-    file.write_all(&16_000_u32.to_le_bytes()).unwrap();
-    file.write_all(b"\x02\0\x10\0data").unwrap();
-    file.write_all(&n_bytes.to_le_bytes()).unwrap();
-    let sample = |at: i32| ((at * at / 50) % 4000 - 2000) as i16;
-    file.write_all(&(0..8000).flat_map(|at| sample(at).to_le_bytes()).collect::<Vec<u8>>()).unwrap();
-    file.set_len(u64::from(44 + n_bytes)).unwrap();
+    let mut bytes = b"RIFF".to_vec();
+    bytes.extend((36 + n_bytes).to_le_bytes());
+    bytes.extend(b"WAVEfmt \x10\0\0\0\x01\0\x01\0");
+    bytes.extend(8000_u32.to_le_bytes());
+    bytes.extend(16_000_u32.to_le_bytes());
+    bytes.extend(b"\x02\0\x10\0data");
+    bytes.extend(n_bytes.to_le_bytes());
+    bytes.extend((0..8000).flat_map(|at: i32| (((at * at / 50) % 4000 - 2000) as i16).to_le_bytes()));
+    fs::write(path, bytes).expect(OURS);
+    let file = fs::OpenOptions::new().write(true).open(path).expect(OURS);
+    file.set_len(u64::from(44 + n_bytes)).expect(OURS);
 }
 
 fn srf(dir: &Path, args: &str) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_srf")).current_dir(dir).args(args.split_whitespace()).output().unwrap()
+    let mut command = Command::new(env!("CARGO_BIN_EXE_srf"));
+    command.current_dir(dir).args(args.split_whitespace()).output().expect("the program was built")
 }
 
 fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
+    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 #[test]
@@ -93,6 +96,7 @@ fn what_is_wrong_is_told_in_a_line() {
     write_wav(&at.join("a.wav"), 1);
     write_wav(&at.join("b.wav"), 1);
     fs::write(at.join("a.phn"), "0 4000 a\n").unwrap();
+    fs::write(at.join("a.txt"), "a b").unwrap();
     fs::write(at.join("w.csv"), "what,is,this\n").unwrap();
     fs::write(at.join("no.wav"), "no recording").unwrap();
     for (args, code, told) in [
@@ -101,6 +105,7 @@ fn what_is_wrong_is_told_in_a_line() {
             2,
             "`a.phn` is of one recording, but there are 2: give a manifest as --ref",
         ),
+        ("analyze --model m a.wav --ref a.txt", 2, "`a.txt` has no labels with times, expected"),
         ("analyze --model m a.wav --seconds 0", 2, "--seconds is 0, expected up to 120"),
         ("analyze --model m a.wav --times -1", 2, "unexpected argument '-1'"),
         ("analyze --model nowhere a.wav", 2, "`nowhere`"),

@@ -60,6 +60,13 @@ pub struct Named {
     pub recognizer: Recognizer,
 }
 
+impl Named {
+    /// Whether there is a routing to look at.
+    pub fn check(&self) -> Result<(), AnalyzeError> {
+        routes::capsules(&self.name, self.recognizer.model()).map(|_| ())
+    }
+}
+
 impl Analysis {
     /// Hears an utterance with all models; each speaker's `statistics` are those of the model with the same number.
     ///
@@ -72,6 +79,7 @@ impl Analysis {
         reference: Vec<Timed>,
     ) -> Result<Self, AnalyzeError> {
         let first = &models.first().expect("an analysis is of at least one model").recognizer;
+        assert_eq!(models.len(), statistics.len(), "analysis: statistics, or none, for each model");
         let routes = models.iter().zip(statistics).map(|(Named { name, recognizer }, statistics)| {
             Routes::hear(recognizer, name, utterance, statistics.as_ref(), Detail::Layers)
         });

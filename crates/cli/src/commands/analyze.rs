@@ -116,7 +116,11 @@ fn draw_table(table: &Path, dir: &Path, out: &Printer) -> anyhow::Result<()> {
 
 fn open_models(dirs: Vec<PathBuf>) -> anyhow::Result<Vec<Named>> {
     let dirs = if dirs.is_empty() { vec![default_model()?] } else { dirs };
-    let open = |dir: &PathBuf| anyhow::Ok(Named { name: model_name(dir), recognizer: Recognizer::open(dir)? });
+    let open = |dir: &PathBuf| {
+        let model = Named { name: model_name(dir), recognizer: Recognizer::open(dir)? };
+        model.check()?;
+        anyhow::Ok(model)
+    };
     let mut models: Vec<Named> = dirs.iter().map(open).collect::<Result<_, _>>()?;
     for (index, dir) in dirs.iter().enumerate() {
         let is_twice = models.iter().filter(|other| other.name == models[index].name).count() > 1;

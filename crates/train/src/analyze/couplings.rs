@@ -57,16 +57,14 @@ fn heading(picture: &mut Picture, analysis: &Analysis, routes: &Routes, slice: u
     let title = format!("Coupling coefficients c at t = {slice} ({time_s:.2} s)");
     picture.text((LEFT, 16.0), title, 14.0, INK, Anchor::Start);
     let name = |class: usize| &routes.classes[class];
-    let mut line = format!(
-        "{} · {} · likeliest {}, most coupled {}",
+    let said = analysis.said_at(time_s).map_or_else(String::new, |said| format!(", reference {said}"));
+    let line = format!(
+        "{} · {} · likeliest {}, most coupled {}{said}",
         routes.model,
         analysis.id,
         name(largest(routes.probabilities_at(slice))),
         name(largest(routes.masses_at(slice))),
     );
-    if let Some(said) = analysis.said_at(time_s) {
-        line += &format!(", reference {said}");
-    }
     picture.text((LEFT, 35.0), fitted(&line, 11.0, width), 11.0, FAINT, Anchor::Start);
 }
 

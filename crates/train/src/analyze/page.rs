@@ -94,7 +94,7 @@ fn model(routes: &Routes) -> Value {
         "classes": routes.classes,
         "n_slices": routes.n_slices(),
         "first_s": routes.time_s(0),
-        "slice_s": routes.clockwork.slice_s(),
+        "slice_s": routes.clock.slice_s,
         "probabilities": packed(probabilities, n_classes),
         "likeliest": routes.likeliest(),
         "heaviest": routes.heaviest(),

@@ -4,7 +4,6 @@
 //! The recording goes through the recogniser's own stream, once for each layer that is looked at, so that only one
 //! layer's coefficients are ever held in full precision. Whoever calls limits the length by the utterance's selection.
 
-use asr::delay::Clockwork;
 use asr::{AcceptError, Recognizer, StartStreamError};
 use audio::bulk::Utterance;
 use audio::features::cmvn::CmvnStats;
@@ -12,6 +11,7 @@ use audio::{ReadAudioError, Recording};
 use model::config::{ModelConfig, SrfConfig};
 use model::stream::{TapConfig, Taps};
 use text::labels::PADDING;
+use text::words::Clock;
 
 /// The name of the blank in pictures; labels may be called anything else.
 pub const BLANK: &str = "∅";
@@ -148,7 +148,7 @@ pub struct Routes {
     /// What its classes are called.
     pub classes: Vec<String>,
     /// When slices are said.
-    pub clockwork: Clockwork,
+    pub clock: Clock,
     /// Probabilities, `[slices, classes]`.
     pub probabilities: Vec<f32>,
     /// The mass of each class: its coefficients summed over the capsules that are routed, `[slices, classes]`.
@@ -176,7 +176,7 @@ impl Routes {
         let mut routes = Self {
             model: name.to_owned(),
             classes: class_names(recognizer),
-            clockwork: *recognizer.clockwork(),
+            clock: recognizer.clockwork().clock(),
             probabilities: without_padding(&log_probs, n_classes).map(f32::exp).collect(),
             masses: without_padding(&masses, n_classes).collect(),
             layers: Vec::new(),
@@ -221,14 +221,14 @@ impl Routes {
 
     /// The middle of a slice, in seconds.
     pub fn time_s(&self, slice: usize) -> f64 {
-        self.clockwork.span_s(slice, slice + 1).1 - self.clockwork.slice_s() / 2.0
+        self.clock.time_s(slice) + self.clock.slice_s / 2.0
     }
 
     /// The slice that a time lies in, or the nearest one.
     pub fn slice_at(&self, time_s: f64) -> usize {
-        let n = self.n_slices();
-        let behind = (0..n).find(|slice| time_s < self.clockwork.span_s(*slice, slice + 1).1);
-        behind.unwrap_or(n - 1)
+        // What is negative or no number becomes 0.
+        let slice = ((time_s - self.clock.start_s) / self.clock.slice_s) as usize;
+        slice.min(self.n_slices() - 1)
     }
 }
 
@@ -247,12 +247,12 @@ fn without_padding(values: &[f32], n: usize) -> impl Iterator<Item = f32> + '_ {
     values.chunks_exact(n).flat_map(|row| row[PADDING + 1..].iter().copied())
 }
 
-/// The settings of a network of capsules, if it is one.
-fn capsules(model: &ModelConfig) -> Option<&SrfConfig> {
+/// The settings of a network of capsules called `name`, if it is one.
+pub(super) fn capsules<'a>(name: &str, model: &'a ModelConfig) -> Result<&'a SrfConfig, AnalyzeError> {
     match model {
-        ModelConfig::Srf(config) => Some(config),
+        ModelConfig::Srf(config) => Ok(config),
         #[allow(unreachable_patterns)]
-        _ => None,
+        _ => Err(AnalyzeError::NoCapsules { model: name.to_owned(), architecture: model.architecture().to_owned() }),
     }
 }
 
@@ -273,11 +273,9 @@ impl Source<'_> {
         mut take: impl FnMut(&Taps<f32>),
     ) -> Result<(), AnalyzeError> {
         let mut blocks = Recording::open(&self.utterance.path)?.blocks(self.utterance.selection)?;
+        capsules(self.name, self.recognizer.model())?;
         let mut listener = self.recognizer.listener(self.statistics.cloned())?;
-        if !listener.tap(Some(config)) {
-            let architecture = self.recognizer.model().architecture().to_owned();
-            return Err(AnalyzeError::NoCapsules { model: self.name.to_owned(), architecture });
-        }
+        listener.tap(Some(config));
         let mut read_taps = |listener: &mut asr::Listener| {
             if let Some(taps) = listener.taps() {
                 take(taps);
@@ -297,7 +295,7 @@ impl Source<'_> {
 
     /// All layers, one hearing each.
     fn layers(&self, n_slices: usize) -> Result<Vec<Layer>, AnalyzeError> {
-        let Some(config) = capsules(self.recognizer.model()) else { return Ok(Vec::new()) };
+        let config = capsules(self.name, self.recognizer.model())?;
         let shapes: Vec<_> = config.capsule_shapes().collect();
         let a_slice: usize = shapes.iter().map(|shape| shape.n_inputs() * shape.out_height).sum();
         self.check_size(a_slice, n_slices)?;

@@ -46,7 +46,7 @@ pub(super) fn key(picture: &mut Picture, place: Place, name: &str, (low, high): 
 /// A coefficient in few characters.
 pub(super) fn short(value: f32) -> String {
     match value {
-        v if v == 0.0 => "0".to_owned(),
+        0.0 => "0".to_owned(),
         v if v < 0.001 => format!("{v:.0e}"),
         v if v < 0.1 => format!("{v:.3}"),
         v => format!("{v:.2}"),
@@ -64,7 +64,7 @@ pub(super) fn turned_middle(picture: &mut Picture, at: (f64, f64), text: &str, s
 }
 
 fn write_upwards(picture: &mut Picture, (x, y): (f64, f64), text: &str, size: f64, colour: Colour, anchor: Anchor) {
-    picture.write(Text { x, y, text: text.to_owned(), size, colour, anchor, is_turned: true });
+    picture.write(Text { x, y, letters: text.to_owned(), size, colour, anchor, is_turned: true });
 }
 
 /// A text cut to a width, with an ellipsis where something is missing.

@@ -53,7 +53,7 @@ pub(super) enum Anchor {
 pub(super) struct Text {
     pub(super) x: f64,
     pub(super) y: f64,
-    pub(super) text: String,
+    pub(super) letters: String,
     pub(super) size: f64,
     pub(super) colour: Colour,
     pub(super) anchor: Anchor,
@@ -130,7 +130,7 @@ impl Picture {
     /// A text that begins, or by `anchor` ends, at a place.
     pub(super) fn text(&mut self, at: (f64, f64), text: impl Into<String>, size: f64, colour: Colour, anchor: Anchor) {
         let (x, y) = at;
-        self.write(Text { x, y, text: text.into(), size, colour, anchor, is_turned: false });
+        self.write(Text { x, y, letters: text.into(), size, colour, anchor, is_turned: false });
     }
 
     /// Cells of `values`, `n_columns` a row, whose shade says where a value lies between `range`.
@@ -205,7 +205,7 @@ impl Mark {
             Self::Text(text) => {
                 let drop = pen.drop * text.size;
                 let (x, y) = if text.is_turned { (text.x + drop, text.y) } else { (text.x, text.y + drop) };
-                area.draw_text(&text.text, &pen.style(text), at((x, y)))
+                area.draw_text(&text.letters, &pen.style(text), at((x, y)))
             }
         }
     }

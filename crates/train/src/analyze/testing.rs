@@ -33,7 +33,7 @@ pub(crate) fn routes(labels: &[&str], masses: &[f32], probabilities: &[f32]) -> 
         model: "toy".to_owned(),
         layers: vec![Layer::new("caps1", 2, [0, 0], classes.len(), &halves)],
         classes,
-        clockwork: *recognizer().clockwork(),
+        clock: recognizer().clockwork().clock(),
         probabilities: probabilities.to_vec(),
         masses: masses.to_vec(),
     }
@@ -41,7 +41,7 @@ pub(crate) fn routes(labels: &[&str], masses: &[f32], probabilities: &[f32]) -> 
 
 /// An utterance of which `a` and then `b` were said.
 pub(crate) fn analysis(models: Vec<Routes>) -> Analysis {
-    let duration_s = models[0].n_slices() as f64 * models[0].clockwork.slice_s();
+    let duration_s = models[0].n_slices() as f64 * models[0].clock.slice_s;
     let label = |start_s, end_s, name: &str| Timed { start_s, end_s, name: name.to_owned() };
     let middle_s = duration_s / 2.0;
     let n_frames = (100.0 * duration_s) as usize;

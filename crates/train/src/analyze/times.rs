@@ -30,7 +30,7 @@ fn peaks(routes: &Routes) -> Vec<usize> {
         let goes_on = 0 < slice && likeliest[slice - 1] == class;
         match peaks.last_mut().filter(|_| goes_on) {
             Some(peak) if routes.probabilities_at(*peak)[class] < routes.probabilities_at(slice)[class] => {
-                *peak = slice
+                *peak = slice;
             }
             Some(_) => {}
             None => peaks.push(slice),

@@ -108,10 +108,11 @@ fn panel(
         let colour = curves.iter().find(|(known, _)| known == name).map_or(INK, |(_, colour)| *colour);
         let floor = place.y + place.height;
         picture.text((x(slice), floor + 12.0), fitted(name, 11.0, column), 11.0, colour, Anchor::Middle);
-        let ms = format!("{:.0}", 1000.0 * routes.time_s(slice));
+        // Middles lie on half milliseconds: all are rounded up.
+        let ms = format!("{:.0}", 1000.0 * routes.time_s(slice) + 0.01);
         picture.text((x(slice), floor + 26.0), ms, 9.0, FAINT, Anchor::Middle);
     }
-    let half_s = routes.clockwork.slice_s() / 2.0;
+    let half_s = routes.clock.slice_s / 2.0;
     let span_s = (routes.time_s(slices.start) - half_s, routes.time_s(slices.end.max(1) - 1) + half_s);
     reference_strip(picture, analysis, span_s, Place { y: place.y + place.height + 38.0, height: 15.0, ..place });
 }
@@ -149,7 +150,7 @@ mod tests {
         // Five slices of `a` and five blanks, then ten blanks; each name also stands in the legend.
         assert_eq!(texts.iter().filter(|text| **text == "∅").count(), 15 + 1);
         assert_eq!(texts.iter().filter(|text| **text == "a").count(), 5 + 1 + 2, "and as what was said at both ends");
-        assert!(texts.contains(&"12") && texts.contains(&"772"), "{texts:?}");
+        assert!(texts.contains(&"13") && texts.contains(&"773"), "{texts:?}");
         assert_eq!(texts.iter().filter(|text| **text == "b").count(), 1, "`b` was said, but has no curve");
         let (_, pixels) = decode(&picture.png());
         for (name, colour) in shown_classes(&analysis, 10) {

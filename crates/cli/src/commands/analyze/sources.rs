@@ -48,6 +48,12 @@ impl Sources {
             );
             let (known, problems) = reference::load(labels, &utterances[0].path);
             n_problems += tell(&problems, out);
+            let has_times = !known.phones.is_empty() || !known.words.is_empty();
+            ensure!(
+                has_times || !problems.is_empty(),
+                "`{}` has no labels with times, expected a .phn, .wrd, .lab, .TextGrid or .jsonl file",
+                labels.display()
+            );
             references.insert(utterances[0].id.clone(), known);
         }
         for utterance in &mut utterances {
