@@ -1,11 +1,13 @@
 //! One file a command: its arguments as typed, and `run`, which turns them into library calls.
 
+pub(crate) mod align;
 pub(crate) mod average;
 pub(crate) mod bench;
 pub(crate) mod compare;
 pub(crate) mod convert;
 pub(crate) mod evaluate;
 pub(crate) mod features;
+pub(crate) mod gop;
 pub(crate) mod info;
 pub(crate) mod prepare;
 pub(crate) mod runs;
@@ -19,3 +21,4 @@ pub(crate) mod verify_stream;
 mod inputs;
 mod recognition;
 mod recordings;
+mod spoken;

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 
+use asr::align::AlignError;
 use asr::directory::{InvalidParts, ReadModelError};
 use asr::{NoModelError, StartStreamError};
 use audio::convert::ConvertError;
@@ -34,6 +35,7 @@ fn advice(cause: &(dyn Error + 'static)) -> Option<String> {
         };
     }
     first_hint!(
+        AlignError,
         AverageError,
         ConvertError,
         FusionError,

@@ -7,7 +7,10 @@ mod decode;
 mod kernels;
 pub(crate) mod machine;
 mod presets;
+mod streams;
 mod train;
+
+use std::path::PathBuf;
 
 use serde::Serialize;
 
@@ -16,13 +19,15 @@ use crate::printer::Printer;
 
 use self::presets::Preset;
 
-/// Measure speed: the kernels of a network, a training step, or decoding
+/// Measure speed: the kernels of a network, a training step, decoding, or whole streams
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   srf bench train --model srf7 --threads 2
   srf bench decode --model srf7 --threads 1 --json
-  srf bench kernels --model srf10big --threads 1")]
+  srf bench kernels --model srf10big --threads 1
+  srf bench streams --streams 100 --threads 2
+  srf bench soak --hours 10")]
 pub(crate) struct Args {
     /// What to measure
     what: What,
@@ -39,6 +44,22 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 10)]
     steps: usize,
 
+    /// A model directory to stream through, instead of random weights
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+
+    /// Width of the beam of streams; 0 for greedy
+    #[arg(long, default_value_t = 100)]
+    beam: usize,
+
+    /// How many streams at once
+    #[arg(long, default_value_t = 100)]
+    streams: usize,
+
+    /// How many hours through one stream
+    #[arg(long, default_value_t = 10.0)]
+    hours: f64,
+
     /// One JSON object on one line
     #[arg(long)]
     json: bool,
@@ -52,6 +73,10 @@ enum What {
     Train,
     /// The forward pass of one utterance
     Decode,
+    /// Many streams at once, from samples to text
+    Streams,
+    /// Hours through one stream: speed and memory
+    Soak,
 }
 
 /// What was measured of a whole network.
@@ -79,12 +104,15 @@ struct Report {
 }
 
 pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
-    let Args { what, model, threads, steps, json } = args;
+    let Args { what, model, threads, steps, dir, beam, streams, hours, json } = args;
+    let setup = streams::Setup { model, dir: dir.as_deref(), beam };
     let pool = machine::pool(threads)?;
     pool.install(|| match what {
         What::Kernels => kernels::run(model, steps, json, out),
         What::Train => show(&train::measure(model, steps), json, out),
         What::Decode => show(&decode::measure(model, steps), json, out),
+        What::Streams => streams::many(setup, streams, json, out),
+        What::Soak => streams::long(setup, hours, json, out),
     })?;
     Ok(Exit::Done)
 }

@@ -76,9 +76,10 @@ fn read_directory(dir: &Path) -> anyhow::Result<Recipe> {
 fn heading(summary: &Summary) -> String {
     let Summary { architecture, parameters, receptive_field_frames, look_ahead_frames, delay_ms, layers: _ } = summary;
     let (total, trainable) = (grouped(parameters.total), grouped(parameters.trainable));
-    let frames = |n: &Option<usize>| n.map_or_else(|| "the whole utterance".to_owned(), |n| format!("{n} frames"));
-    let (receptive_field, look_ahead) = (frames(receptive_field_frames), frames(look_ahead_frames));
-    let delay = delay_ms.map_or_else(|| "the whole utterance".to_owned(), |ms| format!("{ms} ms"));
+    let whole = || "the whole utterance".to_owned();
+    let receptive_field = receptive_field_frames.map_or_else(whole, |frames| format!("{frames} frames"));
+    let look_ahead = look_ahead_frames.map_or_else(whole, |frames| format!("{frames} frames"));
+    let delay = delay_ms.map_or_else(whole, |ms| format!("{ms} ms"));
     format!(
         "architecture     {architecture}\n\
          parameters       {total} ({trainable} trainable)\n\

@@ -91,7 +91,7 @@ impl Inputs {
 }
 
 /// A whole recording, whose name is its key; nobody knows the speaker.
-fn whole(path: PathBuf) -> Utterance {
+pub(crate) fn whole(path: PathBuf) -> Utterance {
     let id = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     Utterance { speaker: id.clone(), id, path, selection: Selection::default() }
 }

@@ -1,6 +1,6 @@
 //! `srf transcribe`: recordings, a pipe or a microphone in, what was said out.
 
-mod files;
+pub(crate) mod files;
 mod live;
 #[cfg(feature = "mic")]
 mod microphone;

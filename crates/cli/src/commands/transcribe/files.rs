@@ -14,7 +14,7 @@ use crate::commands::inputs::{self, Inputs};
 use crate::printer::Printer;
 
 /// Where transcripts go.
-pub(super) struct Sink<'a> {
+pub(crate) struct Sink<'a> {
     format: Format,
     dir: Option<PathBuf>,
     written: HashSet<PathBuf>,
@@ -23,7 +23,7 @@ pub(super) struct Sink<'a> {
 }
 
 impl<'a> Sink<'a> {
-    pub(super) fn new(format: Format, dir: Option<PathBuf>, out: &'a Printer) -> anyhow::Result<Self> {
+    pub(crate) fn new(format: Format, dir: Option<PathBuf>, out: &'a Printer) -> anyhow::Result<Self> {
         if let Some(dir) = &dir {
             fs::create_dir_all(dir).with_context(|| format!("could not make `{}`", dir.display()))?;
         }
@@ -31,7 +31,7 @@ impl<'a> Sink<'a> {
     }
 
     /// Says how many recordings will come.
-    pub(super) fn expect(&mut self, n_recordings: usize) -> anyhow::Result<()> {
+    pub(crate) fn expect(&mut self, n_recordings: usize) -> anyhow::Result<()> {
         let is_one_a_file = matches!(self.format, Format::Srt | Format::Vtt | Format::TextGrid);
         if is_one_a_file && self.dir.is_none() && 1 < n_recordings {
             bail!("a file of format {} holds one recording, found {n_recordings}; add `--out DIR`", self.format);
@@ -41,12 +41,12 @@ impl<'a> Sink<'a> {
     }
 
     /// Whether every segment is a line on stdout by itself, to be shown as soon as it ends.
-    pub(super) fn shows_lines(&self) -> bool {
+    pub(crate) fn shows_lines(&self) -> bool {
         self.format == Format::Text && self.dir.is_none() && self.n_recordings == 1
     }
 
     /// Writes one transcript.
-    pub(super) fn write(&mut self, transcript: &Transcript) -> anyhow::Result<()> {
+    pub(crate) fn write(&mut self, transcript: &Transcript) -> anyhow::Result<()> {
         let Some(dir) = &self.dir else { return self.print(transcript) };
         let path = dir.join(format!("{}.{}", file_name(&transcript.id), self.format.extension()));
         if !self.written.insert(path.clone()) {
@@ -78,7 +78,7 @@ fn file_name(id: &str) -> String {
 }
 
 /// Recognises all of `inputs`, on the threads of the pool this runs in.
-pub(super) fn transcribe(
+pub(crate) fn transcribe(
     recognizer: &Recognizer,
     inputs: &[PathBuf],
     options: &StreamOptions,
@@ -106,7 +106,7 @@ pub(super) fn transcribe(
 }
 
 /// Tells of a problem and goes on, unless the reader of our stdout is gone.
-pub(super) fn keep_on(
+pub(crate) fn keep_on(
     result: anyhow::Result<()>,
     n_problems: &mut usize,
     tell: impl FnOnce(String),
@@ -122,7 +122,7 @@ pub(super) fn keep_on(
     }
 }
 
-pub(super) fn without_delays(mut recognised: Recognised) -> Recognised {
+pub(crate) fn without_delays(mut recognised: Recognised) -> Recognised {
     let tokens = recognised.heard.iter_mut().flat_map(|heard| &mut heard.segment.tokens);
     tokens.for_each(|token| token.delay = None);
     recognised
