@@ -74,7 +74,7 @@ fn known_mistakes_are_counted_as_such() {
     let errors: Vec<(&[u8], usize)> = system.speakers.iter().map(|s| (&*s.name, s.counts.n_errors())).collect();
     assert_eq!(errors, [(&b"s0"[..], 1), (&b"s1"[..], 2)]);
     assert_eq!(evaluation.audio_s, 10.0);
-    assert!(evaluation.rate().calibration.is_some());
+    assert!(evaluation.rate().confidences.is_some());
 }
 
 #[test]
@@ -98,7 +98,8 @@ fn a_model_of_phones_is_scored_on_phones_where_the_text_is_words() {
     let dir = tempfile::tempdir().unwrap();
     let (recognizer, mut utterances, phones) = heard(dir.path());
     for (utterance, phones) in utterances.iter_mut().zip(&phones) {
-        ("some words".clone_into(&mut utterance.text), "some words".clone_into(&mut utterance.sentence));
+        "some words".clone_into(&mut utterance.text);
+        "some words".clone_into(&mut utterance.sentence);
         utterance.phone_seq.clone_from(phones);
     }
     let timed = |name: &String| Timed { start_s: 0.0, end_s: 0.1, name: name.clone() };

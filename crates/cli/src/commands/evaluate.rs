@@ -154,14 +154,14 @@ pub(super) fn show(evaluation: &Evaluation, n_replications: usize, speakers: boo
         }
     }
     out.line(sentence_line(&evaluation.rate().system))?;
-    show_calibration(evaluation.rate(), out)?;
+    show_confidences(evaluation.rate(), out)?;
     show_speed(evaluation, out)
 }
 
-fn show_calibration(rate: &Rate, out: &Printer) -> std::io::Result<()> {
-    let Some(calibration) = &rate.calibration else { return Ok(()) };
-    let nce = calibration.nce.map_or_else(|| "undefined".to_owned(), |nce| format!("{nce:.3}"));
-    out.line(format_args!("confidences: NCE {nce}, ECE {:.3}", calibration.ece))
+fn show_confidences(rate: &Rate, out: &Printer) -> std::io::Result<()> {
+    let Some(confidences) = &rate.confidences else { return Ok(()) };
+    let nce = confidences.nce.map_or_else(|| "undefined".to_owned(), |nce| format!("{nce:.3}"));
+    out.line(format_args!("confidences: NCE {nce}, ECE {:.3}", confidences.ece))
 }
 
 fn show_speed(evaluation: &Evaluation, out: &Printer) -> std::io::Result<()> {
