@@ -122,21 +122,27 @@ fn two_runs_from_one_seed_end_in_the_same_bytes_with_any_number_of_threads() {
     assert!(final_of(&other) != bench().whole);
 }
 
-/// Kills a training after a time that follows from `n`, and starts it again, `n_kills` times; then lets it end.
+/// Kills `n_kills` trainings under way, at moments that follow from `seed`, and lets each run end after some of them.
 fn kill_again_and_again(n_kills: u32, seed: u32) {
     let dir = tempfile::tempdir().unwrap();
-    let run = dir.path().join("run");
-    let mut n_running = 0;
-    for n in 0..n_kills {
+    let (mut n_runs, mut n_killed, mut n_tried) = (0, 0, 0_u32);
+    while n_killed < n_kills {
+        let run = dir.path().join(format!("run-{n_runs}"));
         // A checkpoint after every step, so that some kills fall within a write.
         let mut child = train(&run, &["--save-every", "0"]).stderr(Stdio::null()).spawn().unwrap();
-        let wait_ms = 40 + (seed.wrapping_mul(7919).wrapping_add(n.wrapping_mul(104_729))) % 500;
+        n_tried += 1;
+        let wait_ms = 20 + seed.wrapping_mul(7919).wrapping_add(n_tried.wrapping_mul(104_729)) % 400;
         thread::sleep(Duration::from_millis(u64::from(wait_ms)));
-        n_running += u32::from(child.try_wait().unwrap().is_none());
-        child.kill().unwrap();
+        if child.try_wait().unwrap().is_none() {
+            child.kill().unwrap();
+            n_killed += 1;
+        } else {
+            assert_whole(&run);
+            n_runs += 1;
+        }
         child.wait().unwrap();
     }
-    assert!(n_running > 0, "every training ended before it was killed");
+    let run = dir.path().join(format!("run-{n_runs}"));
     let done = train(&run, &[]).output().unwrap();
     assert!(done.status.success(), "{}", stderr(&done));
     assert_whole(&run);

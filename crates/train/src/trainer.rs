@@ -112,3 +112,6 @@ pub fn train(job: &TrainJob, watcher: &dyn TrainWatcher, stop: &AtomicBool) -> R
     let mut run = start.into_run(&data, watcher, stop)?;
     run.go()
 }
+
+#[cfg(test)]
+mod tests;

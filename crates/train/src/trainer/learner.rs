@@ -21,6 +21,8 @@ pub(crate) struct Learner {
     pub(crate) net: Network<f32>,
     pub(crate) params: Params<f32>,
     pub(crate) adam: Adam<f32>,
+    /// Places in the last batch whose utterances are too short for their labels.
+    pub(crate) infeasible: Vec<usize>,
     gradient: Vec<f32>,
     training: TrainingConfig,
 }
@@ -54,6 +56,7 @@ impl Learner {
             net,
             params,
             adam: Adam::new(training.adam, n_trainable),
+            infeasible: Vec::new(),
             gradient: vec![0.0; n_trainable],
             training: training.clone(),
         }
@@ -100,10 +103,15 @@ impl Learner {
     pub(crate) fn measure(&mut self, data: &Dataset, batch: &Batch, mode: Mode<'_>) -> (f64, u64) {
         self.net.forward(&mut self.params.values, mode, &batch.x);
         let loss = self.net.loss(&data.labels(&batch.members));
-        loss.losses.iter().fold((0.0, 0), |(sum, n), loss| match loss {
-            CtcLoss::Value(value) => (sum + value, n + 1),
-            _ => (sum, n),
-        })
+        self.infeasible.clear();
+        let (mut sum, mut n) = (0.0, 0);
+        for (place, loss) in loss.losses.iter().enumerate() {
+            match loss {
+                CtcLoss::Value(value) => (sum, n) = (sum + value, n + 1),
+                _ => self.infeasible.push(place),
+            }
+        }
+        (sum, n)
     }
 
     /// A step whose result is thrown away: what it needs of memory is then there, or known not to be.

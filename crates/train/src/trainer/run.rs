@@ -23,7 +23,8 @@ use super::{Figures, Outcome, TrainJob, TrainWatcher};
 use crate::augment::Augmenter;
 use crate::events::log::Log;
 use crate::events::{
-    EndReason, EpochEnd, Event, Examples, Health, Measured, Record, RunEnd, SkippedBatch, Speed, Steps,
+    EndReason, EpochEnd, Event, Examples, Health, Measured, Record, RunEnd, SkippedBatch, SkippedUtterance, Speed,
+    Steps,
 };
 use crate::report;
 use crate::tensorboard::TensorBoard;
@@ -211,6 +212,7 @@ impl Run<'_> {
         self.state.n_steps += 1;
         self.state.n_batches += 1;
         self.pace.n_steps += 1;
+        self.tell_infeasible(batch)?;
         match outcome {
             Step::Taken(Taken { loss_sum, n_losses, norm, rate }) => {
                 self.state.loss_sum += loss_sum;
@@ -229,6 +231,16 @@ impl Run<'_> {
                 self.give_up_if_hopeless(batch)
             }
         }
+    }
+
+    /// Played fast, an utterance can become too short for its labels.
+    fn tell_infeasible(&mut self, batch: &Batch) -> Result<(), TrainError> {
+        for place in std::mem::take(&mut self.learner.infeasible) {
+            let id = self.data.train.examples[batch.members[place]].id.clone();
+            let reason = format!("too short for its labels at the speed of epoch {}", self.state.epoch);
+            self.tell(Event::SkippedUtterance(SkippedUtterance { id, reason }))?;
+        }
+        Ok(())
     }
 
     fn skip(&mut self, batch: &Batch, reason: String) -> Result<(), TrainError> {
