@@ -76,12 +76,18 @@ fn read_directory(dir: &Path) -> anyhow::Result<Recipe> {
 fn heading(summary: &Summary) -> String {
     let Summary { architecture, parameters, receptive_field_frames, look_ahead_frames, delay_ms, layers: _ } = summary;
     let (total, trainable) = (grouped(parameters.total), grouped(parameters.trainable));
+    let whole = || "the whole utterance".to_owned();
+    // Without a bound to one side but with one to the other, everything before is heard.
+    let past = || if look_ahead_frames.is_some() { "everything before".to_owned() } else { whole() };
+    let receptive_field = receptive_field_frames.map_or_else(past, |frames| format!("{frames} frames"));
+    let look_ahead = look_ahead_frames.map_or_else(whole, |frames| format!("{frames} frames"));
+    let delay = delay_ms.map_or_else(whole, |ms| format!("{ms} ms"));
     format!(
         "architecture     {architecture}\n\
          parameters       {total} ({trainable} trainable)\n\
-         receptive field  {receptive_field_frames} frames\n\
-         look-ahead       {look_ahead_frames} frames\n\
-         delay            {delay_ms} ms"
+         receptive field  {receptive_field}\n\
+         look-ahead       {look_ahead}\n\
+         delay            {delay}"
     )
 }
 
