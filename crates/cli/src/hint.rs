@@ -6,13 +6,27 @@ use std::fs::DirEntry;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use asr::align::AlignError;
+use asr::directory::{InvalidParts, ReadModelError};
+use asr::{NoModelError, StartStreamError};
 use audio::convert::ConvertError;
+use model::config::OverrideError;
 use model::weights::LoadWeightsError;
+use text::fusion::FusionError;
+use text::lm::LoadArpaError;
 use text::score::files::ScoreFilesError;
 use text::score::pairing::PairError;
 use text::score::read::ReadTranscriptError;
+use train::analyze::AnalyzeError;
+use train::analyze::windows::ReadTableError;
 use train::builtin::layout::WriteCorpusError;
 use train::corpus::prepare::PrepareError;
+use train::runs::LoadRunError;
+use train::trainer::TrainError;
+use train::trainer::average::AverageError;
+use train::trainer::prepared::LoadPreparedError;
+
+use crate::commands::demo::ClaimError;
 
 /// How alike two names are, from 0 to 1, when one may be meant by the other.
 const LIKE: f64 = 0.85;
@@ -54,12 +68,27 @@ fn advice(cause: &(dyn Error + 'static)) -> Option<String> {
         };
     }
     first_hint!(
+        AlignError,
+        AnalyzeError,
+        AverageError,
+        ClaimError,
         ConvertError,
+        FusionError,
+        InvalidParts,
+        LoadArpaError,
+        LoadPreparedError,
+        LoadRunError,
         LoadWeightsError,
+        NoModelError,
+        OverrideError,
         PairError,
         PrepareError,
+        ReadModelError,
+        ReadTableError,
         ReadTranscriptError,
         ScoreFilesError,
+        StartStreamError,
+        TrainError,
         WriteCorpusError,
     )
 }

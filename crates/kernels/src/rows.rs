@@ -5,7 +5,7 @@ use crate::batch_norm::{self, Factors};
 use crate::conv::{self, Conv, ConvWeights};
 use crate::dense::{self, DenseWeights};
 use crate::dropout::{self, Dropout};
-use crate::{layer_norm, squash, sum};
+use crate::{attention, layer_norm, lstm, squash, sum};
 
 /// Writes one safe function from a body that is inlined into a function with the instruction set enabled.
 macro_rules! compiled {
@@ -31,8 +31,8 @@ macro_rules! row {
             use crate::simd::Vector as _;
 
             use super::{
-                Adam, Conv, ConvWeights, DenseWeights, Dropout, Factors, adam, batch_norm, conv, dense, dropout,
-                layer_norm, squash, sum,
+                attention, Adam, Conv, ConvWeights, DenseWeights, Dropout, Factors, adam, batch_norm, conv, dense, dropout,
+                layer_norm, lstm, squash, sum,
             };
 
             compiled!($features, conv_forward(
@@ -96,6 +96,25 @@ macro_rules! row {
                 x: &[f32], gamma: &[f32], saved: &[f32], grad: &mut [f32], grad_gamma: &mut [f32], grad_beta: &mut [f32],
             ) {
                 layer_norm::backward(x, gamma, saved, grad, grad_gamma, grad_beta);
+            });
+            compiled!($features, lstm_forward(
+                gates: &mut [f32], recurrent: &[f32], before: &[f32], cells: &mut [f32], outputs: &mut [f32],
+            ) {
+                // SAFETY: this function enables the instructions.
+                unsafe { lstm::forward_fast::<V>(gates, recurrent, before, cells, outputs) }
+            });
+            compiled!($features, lstm_backward(
+                gates: &mut [f32], before: &[f32], cells: &[f32], grad_outputs: &[f32], grad_cells: &mut [f32],
+            ) {
+                // SAFETY: this function enables the instructions.
+                unsafe { lstm::backward_fast::<V>(gates, before, cells, grad_outputs, grad_cells) }
+            });
+            compiled!($features, attention_forward(row: &mut [f32], scale: f32, penalty: &[f32]) {
+                // SAFETY: this function enables the instructions.
+                unsafe { attention::forward_fast::<V>(row, scale, penalty) }
+            });
+            compiled!($features, attention_backward(weights: &[f32], scale: f32, grad: &mut [f32]) {
+                attention::backward(weights, scale, grad);
             });
             compiled!($features, squash_forward(s: &[f32], depth: usize, v: &mut [f32]) {
                 squash::forward(s, depth, v);

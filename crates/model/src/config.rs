@@ -6,24 +6,37 @@
 //! was found and what was expected.
 //! What comes out has been checked: nothing that is sized by it grows beyond the stated limits.
 
+mod augment;
+mod cnn;
 mod error;
 mod features;
+mod limits;
+mod lstm;
+mod overrides;
 mod per_layer;
 mod recipe;
 mod srf;
 mod training;
+mod transformer;
 
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 pub(crate) use tests::any_srf;
 
+pub use augment::{AugmentConfig, MaskConfig, NoiseConfig};
+pub use cnn::{CnnConfig, CnnDropout, ConvShape};
 pub use error::{InvalidConfig, ReadConfigError};
 pub use features::{Cmvn, FeaturesConfig};
+pub use lstm::{Directions, LstmConfig, LstmDropout, Merge};
+pub use overrides::{Override, OverrideError};
 pub use per_layer::PerLayer;
 pub use recipe::Recipe;
 pub use srf::{CapsuleShape, Dropout, Gradient, Initialiser, PADDING_CLASS, Routing, SrfConfig};
 pub use training::{AdamConfig, KappaStep, ScheduleConfig, TrainingConfig};
+pub use transformer::{TransformerConfig, TransformerDropout};
+
+pub(crate) use limits::conv_widths;
 
 use std::path::Path;
 
@@ -40,6 +53,12 @@ pub const MAX_PARAMETERS: u64 = 1 << 28;
 pub enum ModelConfig {
     /// `architecture = "srf"`: capsules with routing between windows of time slices.
     Srf(SrfConfig),
+    /// `architecture = "lstm"`: recurrent layers, in one direction or both.
+    Lstm(LstmConfig),
+    /// `architecture = "cnn"`: convolutions with maxout.
+    Cnn(CnnConfig),
+    /// `architecture = "transformer"`: blocks of self-attention.
+    Transformer(TransformerConfig),
 }
 
 /// The values of the key `architecture`.
@@ -47,6 +66,9 @@ pub enum ModelConfig {
 #[serde(rename_all = "lowercase")]
 enum Architecture {
     Srf,
+    Lstm,
+    Cnn,
+    Transformer,
 }
 
 impl ModelConfig {
@@ -54,6 +76,9 @@ impl ModelConfig {
     pub fn architecture(&self) -> &'static str {
         match self {
             Self::Srf(_) => "srf",
+            Self::Lstm(_) => "lstm",
+            Self::Cnn(_) => "cnn",
+            Self::Transformer(_) => "transformer",
         }
     }
 
@@ -61,6 +86,9 @@ impl ModelConfig {
     pub fn n_features(&self) -> usize {
         match self {
             Self::Srf(srf) => srf.features,
+            Self::Lstm(lstm) => lstm.features,
+            Self::Cnn(cnn) => cnn.features,
+            Self::Transformer(transformer) => transformer.features,
         }
     }
 
@@ -68,6 +96,19 @@ impl ModelConfig {
     pub fn n_classes(&self) -> usize {
         match self {
             Self::Srf(srf) => srf.classes,
+            Self::Lstm(lstm) => lstm.classes,
+            Self::Cnn(cnn) => cnn.classes,
+            Self::Transformer(transformer) => transformer.classes,
+        }
+    }
+
+    /// The same network with another number of output classes.
+    pub fn with_classes(&self, classes: usize) -> Self {
+        match self {
+            Self::Srf(srf) => Self::Srf(SrfConfig { classes, ..srf.clone() }),
+            Self::Lstm(lstm) => Self::Lstm(LstmConfig { classes, ..lstm.clone() }),
+            Self::Cnn(cnn) => Self::Cnn(CnnConfig { classes, ..cnn.clone() }),
+            Self::Transformer(transformer) => Self::Transformer(TransformerConfig { classes, ..transformer.clone() }),
         }
     }
 
@@ -95,6 +136,9 @@ impl ModelConfig {
     pub fn validate(&self) -> Result<(), InvalidConfig> {
         match self {
             Self::Srf(srf) => srf.validate(),
+            Self::Lstm(lstm) => lstm.validate(),
+            Self::Cnn(cnn) => cnn.validate(),
+            Self::Transformer(transformer) => transformer.validate(),
         }
     }
 }

@@ -29,6 +29,15 @@ fn fill<E: Element>(values: &mut [E], init: Init, mut random: Random) {
             values.fill_with(|| E::from_f64(limit * (2.0 * random.uniform() - 1.0)));
         }
         Init::Normal { deviation } => values.fill_with(|| E::from_f64(deviation * random.normal())),
+        Init::Orthogonal { rows } => {
+            let drawn = orthogonal(rows, values.len() / rows.max(1), random);
+            values.iter_mut().zip(drawn).for_each(|(value, drawn)| *value = E::from_f64(drawn));
+        }
+        Init::ForgetOne => {
+            values.fill(E::ZERO);
+            let quarter = values.len() / 4;
+            values[quarter..2 * quarter].fill(E::ONE);
+        }
     }
 }
 
@@ -37,10 +46,38 @@ fn fan_avg_limit(fan_in: usize, fan_out: usize) -> f64 {
     (6.0 / (fan_in + fan_out) as f64).sqrt()
 }
 
+/// `rows` random directions at right angles, uniform over all such sets (Saxe, McClelland and Ganguli, 2014).
+///
+/// What a normal row has in common with those before it is taken off, and the rest is scaled to length 1; normal rows
+/// four times as long as they are many are far from parallel, so one pass is good to the last digits.
+fn orthogonal(rows: usize, width: usize, mut random: Random) -> Vec<f64> {
+    let mut matrix: Vec<f64> = (0..rows * width).map(|_| random.normal()).collect();
+    for index in 0..rows {
+        let (done, rest) = matrix.split_at_mut(index * width);
+        let row = &mut rest[..width];
+        for other in done.chunks_exact(width) {
+            let common = dot(other, row);
+            row.iter_mut().zip(other).for_each(|(x, &other)| *x -= common * other);
+        }
+        let length = dot(row, row).sqrt();
+        row.iter_mut().for_each(|x| *x /= length);
+    }
+    matrix
+}
+
+/// In sixteen running sums, so that it is fast and has the same bits everywhere.
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    let mut sums = [0.0; 16];
+    for (a, b) in a.chunks(16).zip(b.chunks(16)) {
+        sums.iter_mut().zip(a.iter().zip(b)).for_each(|(sum, (a, b))| *sum += a * b);
+    }
+    sums.iter().sum()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Initialiser, ModelConfig, SrfConfig};
+    use crate::config::{Initialiser, LstmConfig, ModelConfig, SrfConfig};
 
     fn layout(initialiser: Initialiser) -> Arc<Layout> {
         let srf = SrfConfig { layers: 2, initialiser, ..SrfConfig::new(63) };
@@ -106,6 +143,21 @@ mod tests {
                 _ => assert!(values.iter().any(|&v| v != 0.0), "{}", tensor.name),
             }
         }
+    }
+
+    #[test]
+    fn recurrent_rows_stand_at_right_angles_and_forget_gates_start_open() {
+        let lstm = LstmConfig { layers: 1, cells: 21, ..LstmConfig::new(5) };
+        let params = initialise::<f64>(Arc::new(Layout::new(&ModelConfig::Lstm(lstm))), 3);
+        let recurrent = params.tensor("lstm1.bwd.recurrent_kernel").unwrap();
+        for (i, a) in recurrent.chunks(84).enumerate() {
+            for (j, b) in recurrent.chunks(84).enumerate() {
+                let product: f64 = a.iter().zip(b).map(|(a, b)| a * b).sum();
+                assert!((product - f64::from(u8::from(i == j))).abs() < 1e-13, "{i} {j}: {product}");
+            }
+        }
+        let bias = params.tensor("lstm1.fwd.bias").unwrap();
+        assert!((0..84).all(|k| bias[k] == f64::from(u8::from((21..42).contains(&k)))), "{bias:?}");
     }
 
     #[test]

@@ -2,14 +2,22 @@
 //!
 //! Trainable tensors come first, in the order of the network; the moving statistics of the batch norms come last, so
 //! that a gradient or an optimiser's state is one buffer over the first [`Layout::n_trainable`] numbers.
-//! Layers do not look tensors up by name: they hold [`Slot`]s, found once ([`SrfParams`]).
+//! Layers do not look tensors up by name: they hold [`Slot`]s, found once ([`SrfParams`] and the like).
 
+mod cnn;
+mod lstm;
+mod slots;
 mod srf;
+mod transformer;
 
 #[cfg(test)]
 mod tests;
 
-pub use srf::{BatchNormSlots, CapsuleSlots, DenseSlots, MaxoutSlots, NormSlots, SrfParams};
+pub use cnn::{CnnParams, MaxoutNormSlots};
+pub use lstm::{CellSlots, LstmParams};
+pub use slots::{BatchNormSlots, DenseSlots, MaxoutSlots, NormSlots, SlicerSlots};
+pub use srf::{CapsuleSlots, SrfParams};
+pub use transformer::{AttentionSlots, BlockSlots, TransformerParams};
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -71,6 +79,13 @@ pub enum Init {
         /// Standard deviation.
         deviation: f64,
     },
+    /// Rows of length 1 at right angles to each other.
+    Orthogonal {
+        /// How many; at most as many as they have values.
+        rows: usize,
+    },
+    /// The bias of an LSTM cell: 1 in the second quarter, that of the forget gate, else 0.
+    ForgetOne,
 }
 
 /// A named tensor of the model.
@@ -99,6 +114,9 @@ impl Layout {
     pub fn new(config: &ModelConfig) -> Self {
         match config {
             ModelConfig::Srf(srf) => SrfParams::new(srf).1,
+            ModelConfig::Lstm(lstm) => LstmParams::new(lstm).1,
+            ModelConfig::Cnn(cnn) => CnnParams::new(cnn).1,
+            ModelConfig::Transformer(transformer) => TransformerParams::new(transformer).1,
         }
     }
 

@@ -7,37 +7,27 @@
 //! - in: frames of `[features]` with [`Srf::MARGIN`], out: ceil(n / 4) slices of `[classes]` for n frames
 
 mod block;
-mod loss;
 
 #[cfg(test)]
 mod tests;
 
+pub use kernels::CtcLoss;
 use kernels::Element;
 use kernels::routing::Workspace;
 
 use crate::config::SrfConfig;
 use crate::frames::Frames;
 use crate::front_end::FrontEnd;
-use crate::layers::{Decisions, Draw, LayerNorm, Lengths};
+use crate::layers::{Decisions, LayerNorm, Lengths};
 use crate::params::{Layout, SrfParams};
 
 use self::block::Block;
 pub use self::block::routing;
-pub use self::loss::{BatchLoss, Labels};
+pub use crate::loss::{BatchLoss, Labels};
+pub use crate::network::Mode;
 
 /// Added to the variance in every norm of the network.
 pub(crate) const EPSILON: f64 = 1e-3;
-
-/// How a pass is run; the default is inference.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Mode<'a> {
-    /// Whether batch norms use the statistics of the batch (and update the moving ones) or the moving ones.
-    pub uses_batch_statistics: bool,
-    /// Where dropout's decisions come from; none drops nothing.
-    pub draw: Option<Draw<'a>>,
-    /// Whether to keep what the routing decided, see [`Srf::decisions`].
-    pub keeps_decisions: bool,
-}
 
 /// The layers, their activations and their gradients, in memory that is sized by the largest batch and reused.
 pub struct Srf<E> {

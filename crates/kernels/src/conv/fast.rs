@@ -11,6 +11,9 @@ use crate::{BLOCK, Conv, Dropout};
 
 /// Most rows of a tile.
 pub(crate) const ROWS: usize = 6;
+/// Rows that pass over a panel while it is in cache: a panel of a layer with many inputs is read from afar, and the more
+/// rows share that, the better.
+const BLOCK_ROWS: usize = 16 * ROWS;
 /// Room for the lanes of a tile: at most four vectors of at most 16.
 const TILE_LANES: usize = 4 * 16;
 type Sums = [[f32; TILE_LANES]; ROWS];
@@ -81,12 +84,12 @@ pub(crate) unsafe fn sweep<V: Vector, const N: usize>(
     }
     check_reads(grid, x, segments, panels);
     let mut sums: Sums = [[0.0; TILE_LANES]; ROWS];
-    let mut rows = [x.as_ptr(); ROWS];
-    let mut outputs = [0; ROWS];
+    let mut rows = [x.as_ptr(); BLOCK_ROWS];
+    let mut outputs = [0; BLOCK_ROWS];
     let (mut row, mut col) = (0, 0);
     let mut done = 0;
     while done < n_positions {
-        let n = ROWS.min(n_positions - done);
+        let n = BLOCK_ROWS.min(n_positions - done);
         for r in 0..n {
             rows[r] = x[grid.input.at(row, col)..].as_ptr();
             outputs[r] = grid.output.at(row, col);
@@ -99,10 +102,12 @@ pub(crate) unsafe fn sweep<V: Vector, const N: usize>(
         while lane < panels.n_wanted {
             let wide = N / panels.n_branches * V::LANES;
             let width = if lane + wide <= panels.n_lanes { wide } else { V::LANES };
-            // SAFETY: `check_reads` has seen that all positions of the grid may be read at all segments.
-            unsafe { tile_rows::<V, N>(&rows, n, segments, panels, lane, width == wide, &mut sums) };
-            for (sums, &output) in sums.iter().zip(&outputs).take(n) {
-                finish(output, lane, width, sums);
+            for (rows, outputs) in rows[..n].chunks(ROWS).zip(outputs[..n].chunks(ROWS)) {
+                // SAFETY: `check_reads` has seen that all positions of the grid may be read at all segments.
+                unsafe { tile_rows::<V, N>(rows, segments, panels, lane, width == wide, &mut sums) };
+                for (sums, &output) in sums.iter().zip(outputs) {
+                    finish(output, lane, width, sums);
+                }
             }
             lane += width;
         }
@@ -124,14 +129,13 @@ fn check_reads(grid: &Grid, x: &[f32], segments: &[Segment], panels: &Panels<'_>
     assert!(panels.n_branches * panels.n_lanes * panels.n_taps <= panels.values.len(), "conv: panels");
 }
 
-/// The sums of the first `n` rows, in tiles of at most [`ROWS`] rows.
+/// The sums of at most [`ROWS`] rows, in tiles.
 ///
 /// # Safety
 /// The rows may be read at all segments, the panels at all taps.
 #[inline(always)]
 unsafe fn tile_rows<V: Vector, const N: usize>(
-    rows: &[*const f32; ROWS],
-    n: usize,
+    rows: &[*const f32],
     segments: &[Segment],
     panels: &Panels<'_>,
     lane: usize,
@@ -139,8 +143,8 @@ unsafe fn tile_rows<V: Vector, const N: usize>(
     sums: &mut Sums,
 ) {
     let mut done = 0;
-    while done < n {
-        let here = match n - done {
+    while done < rows.len() {
+        let here = match rows.len() - done {
             6.. => 6,
             3.. => 3,
             left => left,

@@ -3,17 +3,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{InvalidConfig, MAX_PARAMETERS, PerLayer};
+use super::limits::{check_parameters, check_rates, check_shared, conv_widths, default_features, default_filters};
+use super::{InvalidConfig, PerLayer};
 use crate::summary;
 
 /// The class of the padding symbol: it has a logit, but nothing is routed to it and it is never emitted.
 pub const PADDING_CLASS: usize = 0;
 
-/// Bounds of the keys; their product is bounded by [`MAX_PARAMETERS`] besides.
-const MAX_FEATURES: usize = 4096;
-const MAX_CLASSES: usize = 1 << 16;
-const MAX_FILTERS: usize = 1024;
-const MAX_LAYERS: usize = 100;
+/// Bounds of the keys; their product is bounded by [`MAX_PARAMETERS`](super::MAX_PARAMETERS) besides.
 const MAX_HEIGHT: usize = 4096;
 const MAX_DEPTH: usize = 256;
 const MAX_WINDOW: usize = 32;
@@ -131,14 +128,6 @@ impl Default for Dropout {
     }
 }
 
-fn default_features() -> usize {
-    123
-}
-
-fn default_filters() -> usize {
-    64
-}
-
 fn default_layers() -> usize {
     7
 }
@@ -223,8 +212,7 @@ impl SrfConfig {
 
     /// Frequencies at the input of the first convolution, between the two, and after the second.
     pub fn conv_widths(&self) -> [usize; 3] {
-        let first = self.features.div_ceil(2);
-        [self.features, first, first.div_ceil(2)]
+        conv_widths(self.features)
     }
 
     /// Values a slice at the input of the projection: frequencies times filters.
@@ -255,18 +243,11 @@ impl SrfConfig {
     pub fn validate(&self) -> Result<(), InvalidConfig> {
         self.validate_sizes()?;
         self.validate_rates()?;
-        let n_parameters = summary::srf_parameters(self).total;
-        let expected = format_args!("heights, depths and windows that make at most {MAX_PARAMETERS} parameters");
-        let found = format_args!("a network of {n_parameters} parameters");
-        InvalidConfig::unless(n_parameters <= MAX_PARAMETERS, "model", found, expected)
+        check_parameters(summary::srf_parameters(self))
     }
 
     fn validate_sizes(&self) -> Result<(), InvalidConfig> {
-        InvalidConfig::unless_within("model.features", self.features, 1, MAX_FEATURES)?;
-        // Padding, blank and something to recognise.
-        InvalidConfig::unless_within("model.classes", self.classes, 3, MAX_CLASSES)?;
-        InvalidConfig::unless_within("model.filters", self.filters, 1, MAX_FILTERS)?;
-        InvalidConfig::unless_within("model.layers", self.layers, 1, MAX_LAYERS)?;
+        check_shared(self.features, self.classes, self.filters, self.layers)?;
         InvalidConfig::unless_within("model.primary_height", self.primary_height, 1, MAX_HEIGHT)?;
         InvalidConfig::unless_within("model.primary_depth", self.primary_depth, 1, MAX_DEPTH)?;
         InvalidConfig::unless_within("model.class_depth", self.class_depth, 1, MAX_DEPTH)?;
@@ -280,9 +261,6 @@ impl SrfConfig {
 
     fn validate_rates(&self) -> Result<(), InvalidConfig> {
         let Dropout { conv, input, between } = self.dropout;
-        let rates = [("model.dropout.conv", conv), ("model.dropout.input", input), ("model.dropout.between", between)];
-        rates.into_iter().try_for_each(|(key, rate)| {
-            InvalidConfig::unless((0.0..1.0).contains(&rate), key, rate, "at least 0 and less than 1")
-        })
+        check_rates([("conv", conv), ("input", input), ("between", between)])
     }
 }

@@ -29,7 +29,7 @@ impl<E: Element> Case<E> {
     fn new(config: &SrfConfig, lengths: &[usize]) -> Self {
         let (slots, layout) = SrfParams::new(config);
         let mut values: Vec<E> = random_values(1, layout.n_values());
-        for variances in [slots.bn1.moving_var, slots.bn2.moving_var] {
+        for variances in [slots.slicer.bn1.moving_var, slots.slicer.bn2.moving_var] {
             for variance in variances.of_mut(&mut values) {
                 *variance += E::ONE;
             }
@@ -75,7 +75,7 @@ fn gradients_equal_finite_differences_in_training_and_inference() {
         let grad_out: Vec<f64> = random_values(2, out.len());
         let gradient = case.backward(mode, &grad_out);
         let slots = case.slots.clone();
-        let used = [slots.conv1.a.kernel.offset, slots.ln_in.beta.range().end];
+        let used = [slots.slicer.conv1.a.kernel.offset, slots.ln_in.beta.range().end];
         assert!(gradient[used[1]..].iter().all(|&g| g == 0.0), "nothing beyond the front end");
         let error = gradient_error(&values[used[0]..used[1]], &gradient[used[0]..used[1]], |moved| {
             case.values.clone_from(&values);

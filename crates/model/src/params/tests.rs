@@ -37,18 +37,18 @@ fn statistics_come_last_and_nothing_else_does() {
         let is_statistic = tensor.name.contains(".moving_");
         assert_eq!(is_statistic, tensor.slot.offset >= layout.n_trainable(), "{}", tensor.name);
     }
-    assert_eq!(slots.bn2.moving_var.range().end, layout.n_values());
+    assert_eq!(slots.slicer.bn2.moving_var.range().end, layout.n_values());
 }
 
 #[test]
 fn slots_point_at_the_tensors_they_are_named_after() {
     let (slots, layout) = srf_7l();
     let pairs = [
-        (slots.conv1.a.kernel, "conv1.a.kernel"),
-        (slots.conv2.b.bias, "conv2.b.bias"),
-        (slots.bn1.gamma, "bn1.gamma"),
-        (slots.bn1.moving_mean, "bn1.moving_mean"),
-        (slots.bn2.beta, "bn2.beta"),
+        (slots.slicer.conv1.a.kernel, "conv1.a.kernel"),
+        (slots.slicer.conv2.b.bias, "conv2.b.bias"),
+        (slots.slicer.bn1.gamma, "bn1.gamma"),
+        (slots.slicer.bn1.moving_mean, "bn1.moving_mean"),
+        (slots.slicer.bn2.beta, "bn2.beta"),
         (slots.proj.kernel, "proj.kernel"),
         (slots.encaps.b.kernel, "encaps.b.kernel"),
         (slots.ln_in.beta, "ln_in.beta"),

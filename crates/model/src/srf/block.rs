@@ -3,10 +3,11 @@
 use kernels::Element;
 use kernels::routing::{GradientPaths, Routing, Workspace};
 
-use super::{EPSILON, Mode};
+use super::EPSILON;
 use crate::config::{self, CapsuleShape, SrfConfig};
 use crate::frames::Frames;
 use crate::layers::{CapsuleGradient, CapsuleParams, Capsules, Decisions, Dropout, LayerNorm};
+use crate::network::Mode;
 use crate::params::{Slot, SrfParams};
 
 /// Dropout numbers below this one belong to the front end.

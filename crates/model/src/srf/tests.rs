@@ -9,6 +9,7 @@ use kernels::check::gradient_error;
 use super::*;
 use crate::config::{AdamConfig, Dropout, Gradient, KappaStep, PerLayer, Routing, ScheduleConfig};
 use crate::init::initialise;
+use crate::layers::Draw;
 use crate::optim::Adam;
 use crate::random::Random;
 

@@ -1,0 +1,282 @@
+//! A recurrent layer of LSTM cells, in one direction or both, and full backpropagation through time.
+//!
+//! In each direction, from the step before (') to the next, with the gates of [`kernels`]:
+//! z = x W + h' R + b; i, f, g, o from the quarters of z; c = f c' + i g; h = o tanh(c); c' and h' are 0 at the start.
+//! The output is h, or of both directions [h_forward, h_backward] or (h_forward + h_backward) / 2.
+//! The backward direction starts at each utterance's own last frame.
+//!
+//! x W + b is one product for all frames; h' R is one for all utterances that are still running, which are sorted by
+//! length so that they are the first rows.
+//! Directions, and groups of utterances as many as there are threads for, run in parallel.
+//! A row's bits do not depend on how many others run beside it ([`DenseWeights`]).
+//!
+//! # Shapes
+//! - in: frames of `n_in` without margin, out: frames of `n_cells`, or of twice as many
+//! - W `[n_in][4 n_cells]`, R `[n_cells][4 n_cells]`, b `[4 n_cells]`
+
+mod recurrence;
+
+#[cfg(test)]
+mod tests;
+
+use kernels::{Buffer, DenseWeights, Element, View, dense_bias_gradient, product};
+use rayon::prelude::*;
+
+use self::recurrence::{Lane, Scratch, Utterance};
+use crate::config::Merge;
+use crate::frames::Frames;
+
+/// Rows of a kernel's gradient that one task computes; fixed, so that threads do not matter.
+const ROWS: usize = 64;
+
+/// The parameters of one direction.
+#[derive(Clone, Copy, Debug)]
+pub struct CellParams<'a, E> {
+    /// W.
+    pub kernel: &'a [E],
+    /// R.
+    pub recurrent: &'a [E],
+    /// b.
+    pub bias: &'a [E],
+}
+
+/// Their gradients, which the backward pass adds to.
+#[derive(Debug)]
+pub struct CellGradient<'a, E> {
+    /// Of W.
+    pub kernel: &'a mut [E],
+    /// Of R.
+    pub recurrent: &'a mut [E],
+    /// Of b.
+    pub bias: &'a mut [E],
+}
+
+/// The layer; saves gates, cells and outputs of every frame.
+pub struct Lstm<E> {
+    n_in: usize,
+    n_cells: usize,
+    merge: Merge,
+    directions: Vec<Direction<E>>,
+    /// Utterances by falling length.
+    order: Vec<usize>,
+}
+
+/// One direction: its packed weights and what it saves.
+struct Direction<E> {
+    is_backward: bool,
+    input: DenseWeights<E>,
+    recurrent: DenseWeights<E>,
+    /// R transposed, for the way back.
+    recurrent_back: DenseWeights<E>,
+    transposed: Buffer<E>,
+    /// z, then i, f, g, o, and on the way back the gradient of z.
+    gates: Frames<E>,
+    /// c, with a zero frame where the direction starts.
+    cells: Frames<E>,
+    /// h, likewise.
+    outputs: Frames<E>,
+    scratch: Vec<Scratch<E>>,
+}
+
+impl<E: Element> Lstm<E> {
+    /// A layer of `n_directions` (1 or 2) times `n_cells`.
+    pub fn new(n_in: usize, n_cells: usize, n_directions: usize, merge: Merge) -> Self {
+        let directions = (0..n_directions).map(|index| Direction::new(n_in, n_cells, index == 1)).collect();
+        Self { n_in, n_cells, merge, directions, order: Vec::new() }
+    }
+
+    /// Values in a frame of the output.
+    pub fn width(&self) -> usize {
+        match (self.directions.len(), self.merge) {
+            (2, Merge::Concat) => 2 * self.n_cells,
+            _ => self.n_cells,
+        }
+    }
+
+    /// Where in an output frame the cells of a direction go, and times what.
+    fn share(&self, direction: usize) -> (usize, E) {
+        match (self.directions.len(), self.merge) {
+            (2, Merge::Concat) => (direction * self.n_cells, E::ONE),
+            (2, Merge::Average) => (0, E::from_f64(0.5)),
+            _ => (0, E::ONE),
+        }
+    }
+
+    /// Computes `y` from `x`.
+    #[track_caller]
+    pub fn forward(&mut self, params: &[CellParams<'_, E>], x: &Frames<E>, y: &mut Frames<E>) {
+        assert_eq!((x.width(), y.width()), (self.n_in, self.width()), "lstm: widths of input and output");
+        assert_eq!(params.len(), self.directions.len(), "lstm: parameters of every direction");
+        self.directions.par_iter_mut().zip(params).for_each(|(direction, params)| direction.prepare(*params, x));
+        let jobs = self.directions.iter_mut().flat_map(|direction| {
+            let input = &direction.input;
+            direction.gates.each_real_mut().into_iter().enumerate().map(move |(u, gates)| (input, u, gates))
+        });
+        let jobs: Vec<_> = jobs.collect();
+        jobs.into_par_iter().for_each(|(input, u, gates)| (E::kernels().dense_forward)(input, x.real(u), gates));
+        self.sort(x.lengths());
+        self.tasks(false).into_par_iter().for_each(|(mut lane, scratch)| lane.forward(scratch));
+        self.merge_outputs(x, y);
+    }
+
+    /// The longest first; equal ones stay in their order.
+    fn sort(&mut self, lengths: &[usize]) {
+        self.order.clear();
+        self.order.extend(0..lengths.len());
+        self.order.sort_by_key(|&utterance| std::cmp::Reverse(lengths[utterance]));
+    }
+
+    /// Every direction over groups of utterances, each a task of its own.
+    fn tasks(&mut self, is_way_back: bool) -> Vec<(Lane<'_, E>, &mut Scratch<E>)> {
+        let shares = [0, 1].map(|index| self.share(index));
+        let n_groups = rayon::current_num_threads().div_ceil(self.directions.len());
+        let mut tasks = Vec::new();
+        for (direction, share) in self.directions.iter_mut().zip(shares) {
+            let Direction { is_backward, recurrent, recurrent_back, gates, cells, outputs, scratch, .. } = direction;
+            let weights: &DenseWeights<E> = if is_way_back { recurrent_back } else { recurrent };
+            let mut all = utterances(gates, cells, outputs);
+            scratch.resize_with(n_groups.max(scratch.len()), Scratch::default);
+            for (group, scratch) in scratch.iter_mut().take(n_groups).enumerate() {
+                let members = self.order.iter().skip(group).step_by(n_groups);
+                let utterances = members.map(|&u| all[u].take().expect("an utterance is in one group")).collect();
+                let lane = Lane { is_backward: *is_backward, n_cells: self.n_cells, share, weights, utterances };
+                tasks.push((lane, scratch));
+            }
+        }
+        tasks
+    }
+
+    fn merge_outputs(&mut self, x: &Frames<E>, y: &mut Frames<E>) {
+        y.resize_for(x.lengths().iter().copied());
+        let (n_cells, width) = (self.n_cells, self.width());
+        let shares: Vec<(usize, E)> = (0..self.directions.len()).map(|index| self.share(index)).collect();
+        y.each_real_mut().into_par_iter().enumerate().for_each(|(utterance, y)| {
+            y.fill(E::ZERO);
+            for (direction, &(at, factor)) in self.directions.iter().zip(&shares) {
+                let outputs = direction.outputs.real(utterance).chunks_exact(n_cells);
+                for (y, outputs) in y.chunks_exact_mut(width).zip(outputs) {
+                    y[at..at + n_cells].iter_mut().zip(outputs).for_each(|(y, &h)| *y += h * factor);
+                }
+            }
+        });
+    }
+
+    /// Adds to the gradients of the parameters and writes that of the input `x`, if wanted, from that of the output.
+    ///
+    /// `params` and `x` are those of the forward pass, which a backward pass may follow once.
+    pub fn backward(
+        &mut self,
+        params: &[CellParams<'_, E>],
+        x: &Frames<E>,
+        grad_y: &Frames<E>,
+        gradients: Vec<CellGradient<'_, E>>,
+        grad_x: Option<&mut Frames<E>>,
+    ) {
+        self.directions.par_iter_mut().zip(params).for_each(|(direction, params)| direction.prepare_back(*params));
+        self.tasks(true).into_par_iter().for_each(|(mut lane, scratch)| lane.backward(grad_y, scratch));
+        if let Some(grad_x) = grad_x {
+            self.input_gradient(params, x, grad_x);
+        }
+        self.parameter_gradients(x, gradients);
+    }
+
+    /// dx = dz W^T, summed over the directions.
+    fn input_gradient(&self, params: &[CellParams<'_, E>], x: &Frames<E>, grad_x: &mut Frames<E>) {
+        let (n_in, n_gates) = (self.n_in, 4 * self.n_cells);
+        grad_x.resize_for(x.lengths().iter().copied());
+        grad_x.each_real_mut().into_par_iter().enumerate().for_each(|(utterance, grad_x)| {
+            let shape = [grad_x.len() / n_in, n_in, n_gates];
+            for (index, (direction, params)) in self.directions.iter().zip(params).enumerate() {
+                let grad = View { data: direction.gates.real(utterance), row: n_gates, col: 1 };
+                let kernel = View { data: params.kernel, row: 1, col: n_gates };
+                product(shape, grad, kernel, index > 0, grad_x);
+            }
+        });
+    }
+
+    /// dW = x^T dz, dR = h'^T dz, db = the sum of dz: rows of all directions' matrices in parallel.
+    fn parameter_gradients(&self, x: &Frames<E>, gradients: Vec<CellGradient<'_, E>>) {
+        let (n_in, n_cells, n_gates) = (self.n_in, self.n_cells, 4 * self.n_cells);
+        let tasks: Vec<_> = self.directions.iter().zip(gradients).collect();
+        tasks.into_par_iter().for_each(|(direction, CellGradient { kernel, recurrent, bias })| {
+            let of_kernel = kernel.par_chunks_mut(ROWS * n_gates).enumerate().map(|(index, grad)| (true, index, grad));
+            let of_recurrent =
+                recurrent.par_chunks_mut(ROWS * n_gates).enumerate().map(|(index, grad)| (false, index, grad));
+            of_kernel.chain(of_recurrent).for_each(|(is_kernel, index, grad)| {
+                let rows = grad.len() / n_gates;
+                for utterance in 0..x.n_utterances() {
+                    let n_frames = x.lengths()[utterance];
+                    let (inputs, width) = if is_kernel {
+                        (x.real(utterance), n_in)
+                    } else {
+                        (direction.outputs_before(utterance), n_cells)
+                    };
+                    let inputs = View { data: &inputs[(index * ROWS).min(inputs.len())..], row: 1, col: width };
+                    let grad_z = View { data: direction.gates.real(utterance), row: n_gates, col: 1 };
+                    product([rows, n_gates, n_frames], inputs, grad_z, true, grad);
+                }
+            });
+            dense_bias_gradient(direction.gates.all(), bias);
+        });
+    }
+}
+
+impl<E: Element> Direction<E> {
+    fn new(n_in: usize, n_cells: usize, is_backward: bool) -> Self {
+        let margin = if is_backward { [0, 1] } else { [1, 0] };
+        Self {
+            is_backward,
+            input: DenseWeights::new(n_in, 4 * n_cells),
+            recurrent: DenseWeights::new(n_cells, 4 * n_cells),
+            recurrent_back: DenseWeights::new(4 * n_cells, n_cells),
+            transposed: Buffer::new(),
+            gates: Frames::new(4 * n_cells, [0, 0]),
+            cells: Frames::new(n_cells, margin),
+            outputs: Frames::new(n_cells, margin),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Packs the weights and makes room.
+    fn prepare(&mut self, params: CellParams<'_, E>, x: &Frames<E>) {
+        self.input.pack(params.kernel, Some(params.bias));
+        self.recurrent.pack(params.recurrent, None);
+        for frames in [&mut self.gates, &mut self.cells, &mut self.outputs] {
+            frames.resize_for(x.lengths().iter().copied());
+        }
+    }
+
+    /// Packs R transposed.
+    fn prepare_back(&mut self, params: CellParams<'_, E>) {
+        let n_cells = self.cells.width();
+        self.transposed.resize(params.recurrent.len());
+        for (cell, row) in params.recurrent.chunks_exact(4 * n_cells).enumerate() {
+            row.iter().enumerate().for_each(|(gate, &weight)| self.transposed[gate * n_cells + cell] = weight);
+        }
+        self.recurrent_back.pack(&self.transposed, None);
+    }
+
+    /// h' of every frame.
+    fn outputs_before(&self, utterance: usize) -> &[E] {
+        let (padded, n_cells) = (self.outputs.padded(utterance), self.outputs.width());
+        let n_frames = self.outputs.lengths()[utterance];
+        &padded[usize::from(self.is_backward) * n_cells..][..n_frames * n_cells]
+    }
+}
+
+/// What each utterance saves, each to be put into one group.
+fn utterances<'a, E: Element>(
+    gates: &'a mut Frames<E>,
+    cells: &'a mut Frames<E>,
+    outputs: &'a mut Frames<E>,
+) -> Vec<Option<Utterance<'a, E>>> {
+    let lengths = gates.lengths().to_vec();
+    let parts = gates.each_real_mut().into_iter().zip(cells.each_padded_mut()).zip(outputs.each_real_mut());
+    parts
+        .zip(lengths)
+        .enumerate()
+        .map(|(index, (((gates, cells), outputs), n_frames))| {
+            Some(Utterance { index, n_frames, gates, cells, outputs })
+        })
+        .collect()
+}
