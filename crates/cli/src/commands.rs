@@ -18,3 +18,4 @@ mod inputs;
 mod recognition;
 mod recordings;
 mod spoken;
+mod text_file;

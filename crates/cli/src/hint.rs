@@ -4,7 +4,7 @@ use std::error::Error;
 
 use asr::align::AlignError;
 use asr::directory::{InvalidParts, ReadModelError};
-use asr::{NoModelError, StartStreamError};
+use asr::{AcceptError, NoModelError, StartStreamError};
 use audio::convert::ConvertError;
 use model::weights::LoadWeightsError;
 use text::fusion::FusionError;
@@ -30,6 +30,7 @@ fn advice(cause: &(dyn Error + 'static)) -> Option<String> {
         };
     }
     first_hint!(
+        AcceptError,
         AlignError,
         ConvertError,
         FusionError,
