@@ -30,7 +30,10 @@ pub(crate) const FLOOR: f32 = -1e4;
 pub enum Search {
     /// The likeliest class of every slice; repeats merge, blanks go.
     Greedy,
-    /// Prefix beam search: the likeliest label sequences, summed over all their alignments.
+    /// Prefix beam search: the likeliest label sequences, each summed over its alignments.
+    ///
+    /// What is skipped for speed could not have come into the beam: the search is that of the definition.
+    /// What was said more than 1500 slices ago is settled as the best prefix has it.
     Beam {
         /// How many prefixes live on after each slice, with a quarter more in reserve.
         width: usize,

@@ -49,6 +49,7 @@ struct Node {
 /// An n-gram model with back-off.
 pub struct NgramModel {
     order: usize,
+    n_ngrams: usize,
     /// Root, then one node for each word in the order of the file, then the longer n-grams.
     nodes: Vec<Node>,
     edges: Edges,
@@ -58,7 +59,7 @@ pub struct NgramModel {
 
 impl fmt::Debug for NgramModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "NgramModel {{ order: {}, n_ngrams: {} }}", self.order, self.n_ngrams())
+        write!(f, "NgramModel {{ order: {}, n_ngrams: {} }}", self.order, self.n_ngrams)
     }
 }
 
@@ -70,7 +71,7 @@ impl NgramModel {
 
     /// N-grams of all lengths.
     pub fn n_ngrams(&self) -> usize {
-        self.nodes[1..].iter().filter(|node| !node.prob.is_nan()).count()
+        self.n_ngrams
     }
 
     /// The words, in no order, with their ids.

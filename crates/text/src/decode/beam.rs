@@ -79,6 +79,14 @@ struct Candidate {
     state: State,
 }
 
+/// The new sums of a prefix that was in the beam: over alignments that end in a blank, in its last label, in either.
+#[derive(Clone, Copy)]
+struct Stay {
+    blank: f64,
+    label: f64,
+    total: f64,
+}
+
 /// The state behind some slices.
 pub(super) struct Beam {
     width: usize,
@@ -106,8 +114,7 @@ struct Shared {
 struct Scratch {
     /// The classes of a slice, likeliest first.
     labels: Vec<(f32, u32)>,
-    /// New sums of the entries: blank and label.
-    stays: Vec<(f64, f64)>,
+    stays: Vec<Stay>,
     /// For every entry a bit for each class by which a child is in the beam.
     children: Vec<u64>,
     candidates: Vec<Candidate>,
@@ -206,8 +213,9 @@ impl Beam {
                 }
                 label += f64::from(log_prob(slice, entry.class));
             }
-            stays.push((blank, label));
-            ranking.push((log_add(blank, label) + entry.bonus, index as u32));
+            let total = log_add(blank, label);
+            stays.push(Stay { blank, label, total });
+            ranking.push((total + entry.bonus, index as u32));
         }
     }
 
@@ -298,7 +306,7 @@ impl Beam {
         self.scratch = scratch;
     }
 
-    fn stayed(&mut self, index: usize, (blank, label): (f64, f64), slice: &[f32], at: usize) -> Entry {
+    fn stayed(&mut self, index: usize, stay: Stay, slice: &[f32], at: usize) -> Entry {
         let entry = &self.entries[index];
         let by_blank = self.timings.pause(entry.best_path(), f64::from(log_prob(slice, self.blank)));
         let mut by_label = Path::IMPOSSIBLE;
@@ -312,7 +320,8 @@ impl Beam {
         }
         self.prefixes.hold_again(entry.node);
         let (node, class, bonus, state) = (entry.node, entry.class, entry.bonus, entry.state);
-        Entry { node, class, blank, label, total: log_add(blank, label), bonus, state, by_blank, by_label }
+        let Stay { blank, label, total } = stay;
+        Entry { node, class, blank, label, total, bonus, state, by_blank, by_label }
     }
 
     fn grown(&mut self, candidate: &Candidate, slice: &[f32], at: usize) -> Entry {

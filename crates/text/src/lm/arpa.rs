@@ -53,7 +53,7 @@ impl LoadArpaError {
     /// What may help.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Parse { source: ParseArpaError::NoData { .. }, .. } => {
+            Self::Parse { source, .. } if source.is_foreign() => {
                 Some("only ARPA files are read, plain or as .gz; KenLM's binaries are made from one".into())
             }
             _ => None,
@@ -86,6 +86,13 @@ pub enum ParseArpaError {
     UnknownWord { line: usize, word: String },
     #[error("{line}: the n-gram stands in the file twice")]
     Twice { line: usize },
+}
+
+impl ParseArpaError {
+    /// Whether the file looks like one of another kind.
+    fn is_foreign(&self) -> bool {
+        matches!(self, Self::NoData { .. } | Self::NotUtf8 { .. } | Self::LongLine { .. })
+    }
 }
 
 impl NgramModel {
@@ -262,12 +269,14 @@ struct Builder {
 impl Builder {
     fn new(order: usize) -> Self {
         let nodes = vec![Node { prob: 0.0, backoff: 0.0, shorter: ROOT }];
-        let model = NgramModel { order, nodes, edges: Edges::default(), words: HashMap::new(), unknown: ROOT };
+        let model =
+            NgramModel { order, n_ngrams: 0, nodes, edges: Edges::default(), words: HashMap::new(), unknown: ROOT };
         Self { model, has_gaps: false }
     }
 
     fn add(&mut self, ngram: &Ngram<'_>) -> Result<(), Problem> {
         let model = &mut self.model;
+        model.n_ngrams += 1;
         if ngram.order == 1 {
             let id = model.nodes.len() as u32;
             let before = model.words.insert(ngram.words[0].into(), id);

@@ -60,6 +60,9 @@ fn segment_cues(words: &[Word]) -> Vec<Cue> {
     let mut previous_end_s = f64::NEG_INFINITY;
     for word in words {
         let pieces = pieces(&word.text);
+        if pieces.is_empty() {
+            continue;
+        }
         let longer: Vec<String> = texts.iter().chain(&pieces).cloned().collect();
         let is_joined = cues.last().is_some_and(|cue| {
             word.start_s - previous_end_s <= PAUSE_S && word.end_s - cue.start_s <= MAX_CUE_S && fits(&longer)
@@ -96,7 +99,8 @@ fn share_time(cues: &mut [Cue]) {
 /// A word, cut where it is longer than a line.
 fn pieces(word: &str) -> Vec<String> {
     let chars: Vec<char> = word.chars().map(|c| if c.is_whitespace() || c.is_control() { ' ' } else { c }).collect();
-    chars.chunks(LINE_CHARS).map(|piece| piece.iter().collect::<String>().trim().to_owned()).collect()
+    let pieces = chars.chunks(LINE_CHARS).map(|piece| piece.iter().collect::<String>().trim().to_owned());
+    pieces.filter(|piece| !piece.is_empty()).collect()
 }
 
 fn fits(words: &[String]) -> bool {
@@ -116,7 +120,7 @@ fn lines(words: &[String]) -> Vec<String> {
 
 fn wrap(words: &[String], width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for word in words.iter().filter(|word| !word.is_empty()) {
+    for word in words {
         match lines.last_mut() {
             Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
                 line.push(' ');
