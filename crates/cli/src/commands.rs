@@ -26,3 +26,4 @@ mod inputs;
 mod recognition;
 mod recordings;
 mod spoken;
+mod text_file;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use asr::align::AlignError;
 use asr::directory::{InvalidParts, ReadModelError};
-use asr::{NoModelError, StartStreamError};
+use asr::{AcceptError, NoModelError, StartStreamError};
 use audio::convert::ConvertError;
 use model::config::OverrideError;
 use model::weights::LoadWeightsError;
@@ -68,6 +68,7 @@ fn advice(cause: &(dyn Error + 'static)) -> Option<String> {
         };
     }
     first_hint!(
+        AcceptError,
         AlignError,
         AnalyzeError,
         AverageError,

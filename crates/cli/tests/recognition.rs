@@ -2,65 +2,31 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "../../asr/tests/tiny/mod.rs"]
+mod tiny;
+
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::sync::Arc;
 
-use asr::directory::{ModelParts, write};
-use audio::{Samples, wav};
-use model::config::{Cmvn, FeaturesConfig, ModelConfig, PerLayer, SrfConfig};
-use model::init::initialise;
-use model::params::Layout;
+use asr::directory::write;
+use model::config::Cmvn;
 use model::random::Random;
 use tempfile::TempDir;
-use text::labels::{LabelSet, Units};
+use text::labels::Units;
+
+const PHONES: &[&str] = &["sil", "aa", "b", "iy", "k", "s"];
 
 /// A directory with `model` and, of random weights too, `by-speaker`; and a second of sound in `a.wav` and `b.wav`.
 fn workplace() -> TempDir {
     let dir = tempfile::tempdir().unwrap();
-    write(&dir.path().join("model"), &tiny(Cmvn::Online)).unwrap();
-    write(&dir.path().join("by-speaker"), &tiny(Cmvn::Speaker)).unwrap();
+    write(&dir.path().join("model"), &tiny::parts(Cmvn::Online, Units::Phones, PHONES)).unwrap();
+    write(&dir.path().join("by-speaker"), &tiny::parts(Cmvn::Speaker, Units::Phones, PHONES)).unwrap();
     for (seed, name) in [(1, "a.wav"), (2, "b.wav")] {
-        wav::save(dir.path().join(name), &Samples { rate_hz: 16_000, values: sound(seed, 32_000) }).unwrap();
+        tiny::save(&dir.path().join(name), &tiny::sound(seed, 32_000), 16_000);
     }
     dir
-}
-
-fn tiny(cmvn: Cmvn) -> ModelParts {
-    let features = FeaturesConfig { mel_bins: 5, cmvn, ..FeaturesConfig::default() };
-    let labels = LabelSet::new(Units::Phones, ["sil", "aa", "b", "iy", "k", "s"]).unwrap();
-    let depth = PerLayer::Same(4);
-    let srf = SrfConfig {
-        features: features.n_features(),
-        filters: 3,
-        layers: 2,
-        primary_height: 4,
-        hidden_height: PerLayer::Same(5),
-        primary_depth: 4,
-        hidden_depth: depth,
-        class_depth: 4,
-        ..SrfConfig::new(labels.n_classes())
-    };
-    let model = ModelConfig::Srf(srf);
-    let layout = Arc::new(Layout::new(&model));
-    let mut params = initialise::<f32>(Arc::clone(&layout), 5);
-    let mut random = Random::new(5, "tiny");
-    for tensor in layout.tensors().iter().filter(|tensor| !tensor.name.ends_with("moving_var")) {
-        let values = tensor.slot.of_mut(&mut params.values);
-        values.iter_mut().for_each(|value| *value += (0.8 * random.uniform() - 0.4) as f32);
-    }
-    ModelParts { model, features, labels, cmvn: None, values: params.values, card: String::new() }
-}
-
-fn sound(seed: u64, n_samples: usize) -> Vec<f32> {
-    let mut random = Random::new(seed, "sound");
-    let value = |i: usize| {
-        let [t, swell] = [i as f64, (i as f64 / 1500.0 + seed as f64).sin()];
-        (4000.0 * swell * (t * (0.05 + 0.3 * (t / 9000.0).sin().abs())).sin() + 200.0 * random.normal()).round() as f32
-    };
-    (0..n_samples).map(value).collect()
 }
 
 fn srf(dir: &Path, args: &[&str]) -> Output {
@@ -179,7 +145,7 @@ fn garbage_silence_and_nothing_on_stdin_are_taken_as_what_they_are() {
 fn a_bad_recording_among_good_ones_is_a_problem_and_a_bad_model_stops_all() {
     let dir = workplace();
     fs::write(dir.path().join("bad.wav"), b"RIFF\0\0\0\0WAVE").unwrap();
-    wav::save(dir.path().join("one.wav"), &Samples { rate_hz: 16_000, values: vec![5.0] }).unwrap();
+    tiny::save(&dir.path().join("one.wav"), &[5.0], 16_000);
     let output = srf(dir.path(), &["transcribe", "bad.wav", "a.wav", "missing.wav", "one.wav"]);
     assert_eq!(output.status.code(), Some(1));
     let told = stderr(&output);

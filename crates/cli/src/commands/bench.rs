@@ -48,7 +48,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 
-    /// Width of the beam of streams; 0 for greedy
+    /// Width of the beam; 0 for greedy
     #[arg(long, value_name = "N", default_value_t = 100)]
     beam: usize,
 
@@ -73,6 +73,8 @@ enum What {
     Train,
     /// The forward pass of one utterance
     Decode,
+    /// The beam search beside the network
+    Beam,
     /// Many streams at once, from samples to text
     Streams,
     /// Hours through one stream: speed and memory
@@ -111,6 +113,7 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
         What::Kernels => kernels::run(model, steps, json, out),
         What::Train => show(&train::measure(model, steps), json, out),
         What::Decode => show(&decode::measure(model, steps), json, out),
+        What::Beam => decode::beam(model, steps, beam, json, out),
         What::Streams => streams::many(setup, streams, json, out),
         What::Soak => streams::long(setup, hours, json, out),
     })?;

@@ -1,8 +1,6 @@
 //! Recordings with what is said in them: recordings and transcripts, or manifests in; utterances and classes out.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
@@ -12,11 +10,8 @@ use audio::features::cmvn::CmvnStats;
 use text::labels::{LabelSet, Units};
 use train::corpus::manifest;
 
-use super::inputs;
+use super::{inputs, text_file};
 use crate::printer::Printer;
-
-/// A longer transcript or lexicon is none.
-const MAX_TEXT_BYTES: u64 = 256 << 20;
 
 /// What was said where.
 #[derive(clap::Args)]
@@ -50,7 +45,7 @@ impl SpokenArgs {
     /// All utterances that have a transcript in the labels of the model, and how many have none (each was told).
     pub(crate) fn resolve(self, labels: &LabelSet, out: &Printer) -> anyhow::Result<(Vec<Spoken>, usize)> {
         let Self { inputs, text, transcript, lexicon } = self;
-        let lexicon = lexicon.map(|path| read_text(&path)).transpose()?.map(|text| pronunciations(&text));
+        let lexicon = lexicon.map(|path| text_file::read(&path)).transpose()?.map(|text| pronunciations(&text));
         let (texts, mut n_problems) = texts(&inputs, text, transcript.as_deref(), out)?;
         let mut spoken = Vec::new();
         for (utterance, text) in texts {
@@ -90,7 +85,7 @@ fn texts(
     }
     let text = match (text, transcript) {
         (Some(text), _) => text,
-        (None, Some(path)) => read_text(path)?,
+        (None, Some(path)) => text_file::read(path)?,
         (None, None) => bail!("what is said? give --text, --transcript or a manifest"),
     };
     if let [path] = inputs {
@@ -156,13 +151,4 @@ fn encode(labels: &LabelSet, lexicon: Option<&HashMap<String, String>>, text: &s
     ensure!(!said.is_empty(), "the transcript is empty");
     let between = if labels.units() == Units::Chars { "" } else { " " };
     Ok((labels.encode(&said.join(between))?, words))
-}
-
-fn read_text(path: &Path) -> anyhow::Result<String> {
-    let shown = path.display();
-    let mut text = String::new();
-    let mut file = File::open(path).with_context(|| format!("could not read `{shown}`"))?.take(MAX_TEXT_BYTES);
-    file.read_to_string(&mut text).with_context(|| format!("could not read `{shown}`"))?;
-    ensure!(0 < file.limit(), "`{shown}` has more than {MAX_TEXT_BYTES} bytes, expected a text");
-    Ok(text)
 }

@@ -1,8 +1,6 @@
 //! What is known beside the sound, as typed: files of a language model, words, hotwords and phrases in, their contents
 //! out.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,8 +9,7 @@ use text::fusion::{DEFAULT_HOTWORD_SCORE, Hotword, Language, Level, Lexicon, Phr
 use text::labels::{LabelSet, Units};
 use text::lm::NgramModel;
 
-/// Larger lists are none.
-const MAX_LIST_BYTES: u64 = 256 << 20;
+use crate::commands::text_file;
 
 /// Language model, lexicon, hotwords and phrases.
 #[derive(clap::Args)]
@@ -89,12 +86,7 @@ impl SourceArgs {
 
 /// What `parse` makes of a file; what is wrong is told with its name.
 fn read<T>(path: &Path, parse: impl FnOnce(&str) -> anyhow::Result<T>) -> anyhow::Result<T> {
-    let shown = path.display();
-    let mut text = String::new();
-    let mut file = File::open(path).with_context(|| format!("could not read `{shown}`"))?.take(MAX_LIST_BYTES);
-    file.read_to_string(&mut text).with_context(|| format!("could not read `{shown}`"))?;
-    ensure!(0 < file.limit(), "`{shown}` has more than {MAX_LIST_BYTES} bytes, expected a list");
-    parse(&text).with_context(|| format!("`{shown}`"))
+    parse(&text_file::read(path)?).with_context(|| format!("`{}`", path.display()))
 }
 
 /// Words with their labels, or words alone where the labels are the characters they are spelled in.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::bail;
+use anyhow::{bail, ensure};
 use asr::bulk::Recognised;
 use asr::{Recognizer, Stream, StreamOptions};
 use audio::Recording;
@@ -29,6 +29,7 @@ impl Live<'_> {
     /// Recordings one after the other, as if they were spoken now.
     pub(super) fn files(&self, inputs: &[PathBuf], mut sink: Sink<'_>) -> anyhow::Result<Exit> {
         let Inputs { utterances, mut n_problems } = inputs::gather(inputs, self.out);
+        ensure!(!utterances.is_empty(), "there is no recording in what was given");
         sink.expect(utterances.len())?;
         for utterance in &utterances {
             let listened = Recording::open(&utterance.path).map_err(anyhow::Error::from).and_then(|recording| {
