@@ -1,3 +1,5 @@
+//! Whole trainings of tiny networks on utterances of tones: recipes in, what became of the runs out.
+
 use std::f32::consts::TAU;
 use std::fs;
 use std::path::Path;
@@ -65,7 +67,7 @@ fn job(dir: &Path, texts: &[&str], model: &str, training: &str) -> TrainJob {
         from: None,
         command: Vec::new(),
         machine: Machine::default(),
-        save_every: Duration::from_secs(3600),
+        save_every: Duration::from_hours(1),
         max_cache_bytes: 1 << 30,
     }
 }
