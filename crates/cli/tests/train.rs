@@ -1,5 +1,7 @@
 //! `srf train` as people use and abuse it: stopped, killed, out of disk, with damaged files, and with wrong recipes.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::fs::{self, File};
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};

@@ -103,6 +103,7 @@ impl ModelConfig {
     }
 
     /// The same network with another number of output classes.
+    #[must_use]
     pub fn with_classes(&self, classes: usize) -> Self {
         match self {
             Self::Srf(srf) => Self::Srf(SrfConfig { classes, ..srf.clone() }),

@@ -118,19 +118,19 @@ impl RunDir {
         }
     }
 
-    /// Removes checkpoints that are damaged, so that they do not count among the last good ones.
-    pub(crate) fn remove(&self, damaged: &[ReadCheckpointError]) {
-        for problem in damaged {
-            if let ReadCheckpointError::Damaged { path, .. } = problem {
-                let _ = fs::remove_file(path);
-            }
-        }
-    }
-
     /// Writes a file beside its name and renames it when the disk has it.
     pub(crate) fn write(&self, name: &str, text: &str) -> Result<(), RunDirError> {
         let path = self.path.join(name);
         write_whole(&path, text.as_bytes()).map_err(RunDirError::write(&path))
+    }
+}
+
+/// Removes checkpoints that are damaged, so that they do not count among the last good ones.
+pub(crate) fn remove_damaged(problems: &[ReadCheckpointError]) {
+    for problem in problems {
+        if let ReadCheckpointError::Damaged { path, .. } = problem {
+            let _ = fs::remove_file(path);
+        }
     }
 }
 

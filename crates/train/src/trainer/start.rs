@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
+use audio::features::cmvn::CmvnStats;
 use model::config::{Recipe, TrainingConfig};
 use model::network::Network;
 use model::params::Layout;
@@ -17,7 +18,7 @@ use super::error::TrainError;
 use super::front_end::FrontEnd;
 use super::learner::Learner;
 use super::run::{Data, Pace, Run};
-use super::run_dir::{Found, RunDir};
+use super::run_dir::{Found, RunDir, remove_damaged};
 use super::{TrainJob, TrainWatcher};
 use crate::augment::Augmenter;
 use crate::corpus::{TRAIN, Utterance};
@@ -53,7 +54,7 @@ impl<'a> Start<'a> {
             Some(found) => check_same(&job.run, &found.checkpoint.head, &head)?,
             None => refuse_unreadable(&job.run, &damaged)?,
         }
-        dir.remove(&damaged);
+        remove_damaged(&damaged);
         dir.tidy();
         Ok(Self { job, training, dir, found, remarks, head, from })
     }
@@ -108,21 +109,18 @@ impl<'a> Start<'a> {
             take_over(&mut learner, path, config, params, job)?;
         }
         head.cmvn =
-            data.train.front_end.global().filter(|_| data.train.front_end.needs_global()).map(|stats| stats.to_kaldi());
+            data.train.front_end.global().filter(|_| data.train.front_end.needs_global()).map(CmvnStats::to_kaldi);
         head.n_values = learner.params.layout.n_values();
         head.n_trainable = learner.params.layout.n_trainable();
         let log = Log::open(&dir.path().join(FILE_NAME))?;
         let is_new = found.is_none();
         let resumed = found.map(|Found { path, checkpoint }| (path, put_back(checkpoint, &mut learner)));
-        let (state, kept, event) = match resumed {
-            Some((path, (state, kept))) => {
-                let event = Resume { epoch: state.epoch - 1, checkpoint: path.display().to_string(), remarks };
-                (state, kept, Event::Resume(event))
-            }
-            None => {
-                let state = State { epoch: 1, ..State::default() };
-                (state, VecDeque::new(), Event::Start(Box::new(run_start(job, training, data, head.n_values))))
-            }
+        let (state, kept, event) = if let Some((path, (state, kept))) = resumed {
+            let event = Resume { epoch: state.epoch - 1, checkpoint: path.display().to_string(), remarks };
+            (state, kept, Event::Resume(event))
+        } else {
+            let state = State { epoch: 1, ..State::default() };
+            (state, VecDeque::new(), Event::Start(Box::new(run_start(job, training, data, head.n_values))))
         };
         let board = TensorBoard::create(
             &dir.path().join(DIRECTORY_NAME),

@@ -1,3 +1,5 @@
+//! Checkpoints whole and damaged: bytes in, the state or what is wrong with it out.
+
 use proptest::prelude::*;
 
 use super::*;
