@@ -8,6 +8,7 @@
 //! utterance's batch mates: the same utterance gives the same bits.
 
 mod adam;
+mod attention;
 pub mod batch_norm;
 mod buffer;
 pub mod check;
@@ -36,7 +37,7 @@ pub use ctc::{CtcLoss, CtcScratch, ctc, n_frames_needed};
 pub use dense::{DenseWeights, dense_bias_gradient, dense_input_gradient, dense_kernel_gradient};
 pub use dropout::Dropout;
 pub use element::Element;
-pub use product::{View, product};
+pub use product::{View, product, product_into};
 pub use softmax::log_softmax;
 pub use table::Kernels;
 

@@ -11,8 +11,8 @@
 //! Saved for the backward pass: the four gates, which take the place of z, and the cells.
 //! Each value is computed by the same operations wherever it stands in a row.
 
-use crate::simd::Vector;
-use crate::{BLOCK, Element};
+use crate::Element;
+use crate::simd::{Vector, load_or, store};
 
 /// Adds `recurrent` (h' R) to `gates` (x W + b), replaces them by the activated gates, and writes `cells` and `outputs`.
 pub(crate) fn forward<E: Element>(
@@ -90,40 +90,6 @@ fn tanh_fast<V: Vector>(x: V) -> V {
     one.sub(V::splat(2.0).div(one.add(x.add(x).exp()))).add(x.sub(x))
 }
 
-/// A vector of `from[at..]`, zeros beyond its end.
-///
-/// # Safety
-/// The processor has the instructions of `V`.
-#[inline(always)]
-unsafe fn load<V: Vector>(from: &[f32], at: usize) -> V {
-    if at + V::LANES <= from.len() {
-        // SAFETY: a whole vector is left.
-        return unsafe { V::load(from.as_ptr().add(at)) };
-    }
-    let mut lanes = [0.0; BLOCK];
-    lanes[..from.len() - at].copy_from_slice(&from[at..]);
-    // SAFETY: a block holds a vector.
-    unsafe { V::load(lanes.as_ptr()) }
-}
-
-/// Writes as much of `vector` to `to[at..]` as fits.
-///
-/// # Safety
-/// The processor has the instructions of `V`.
-#[inline(always)]
-unsafe fn store<V: Vector>(vector: V, to: &mut [f32], at: usize) {
-    if at + V::LANES <= to.len() {
-        // SAFETY: a whole vector fits.
-        unsafe { vector.store(to.as_mut_ptr().add(at)) };
-        return;
-    }
-    let mut lanes = [0.0; BLOCK];
-    // SAFETY: a block holds a vector.
-    unsafe { vector.store(lanes.as_mut_ptr()) };
-    let rest = &mut to[at..];
-    rest.copy_from_slice(&lanes[..rest.len()]);
-}
-
 /// As [`forward`], in vectors.
 ///
 /// # Safety
@@ -190,6 +156,16 @@ pub(crate) unsafe fn backward_fast<V: Vector>(
             store(grad_cell.mul(forget), grad_cells, k);
         }
     }
+}
+
+/// A vector of `from[at..]`, zeros beyond its end.
+///
+/// # Safety
+/// The processor has the instructions of `V`.
+#[inline(always)]
+unsafe fn load<V: Vector>(from: &[f32], at: usize) -> V {
+    // SAFETY: the caller's promise.
+    unsafe { load_or(from, at, 0.0) }
 }
 
 #[inline(always)]

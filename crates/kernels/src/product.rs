@@ -26,8 +26,23 @@ impl<E> View<'_, E> {
 /// `shape` is [m, n, k].
 #[track_caller]
 pub fn product<E: Element>(shape: [usize; 3], a: View<'_, E>, b: View<'_, E>, adds: bool, out: &mut [E]) {
+    assert_eq!(out.len(), shape[0] * shape[1], "product: values of the result");
+    product_into(shape, a, b, adds, out, shape[1]);
+}
+
+/// As [`product`], for an `out` whose rows begin `row` values apart.
+#[track_caller]
+pub fn product_into<E: Element>(
+    shape: [usize; 3],
+    a: View<'_, E>,
+    b: View<'_, E>,
+    adds: bool,
+    out: &mut [E],
+    row: usize,
+) {
     let [m, n, k] = shape;
-    assert!(a.holds(m, k) && b.holds(k, n) && out.len() == m * n, "product: {m} x {k} by {k} x {n} beyond a slice");
+    let holds = n <= row && View { data: out, row, col: 1 }.holds(m, n);
+    assert!(a.holds(m, k) && b.holds(k, n) && holds, "product: {m} x {k} by {k} x {n} beyond a slice");
     let strides = [a.col, a.row, b.col, b.row].map(|stride| stride as isize);
     let kept = if adds { E::ONE } else { E::ZERO };
     // SAFETY: the three matrices lie inside their slices, as asserted; `out` is borrowed alone.
@@ -38,7 +53,7 @@ pub fn product<E: Element>(shape: [usize; 3], a: View<'_, E>, b: View<'_, E>, ad
             k,
             out.as_mut_ptr(),
             1,
-            n as isize,
+            row as isize,
             adds,
             a.data.as_ptr(),
             strides[0],
@@ -71,6 +86,12 @@ mod tests {
             let mut out = start.clone();
             let view = View { data: &a, row: 2 * k, col: 1 };
             product([m, n, k], view, View { data: &b, row: 1, col: k }, adds, &mut out);
+            let mut spread = vec![f64::NAN; m * 2 * n];
+            spread.chunks_mut(2 * n).zip(start.chunks(n)).for_each(|(row, start)| row[..n].copy_from_slice(start));
+            product_into([m, n, k], view, View { data: &b, row: 1, col: k }, adds, &mut spread, 2 * n);
+            for (spread, out) in spread.chunks(2 * n).zip(out.chunks(n)) {
+                assert!(spread[..n] == *out && spread[n..].iter().all(|x| x.is_nan()), "{spread:?}");
+            }
             for (index, &value) in out.iter().enumerate() {
                 let (i, j) = (index / n, index % n);
                 let sum: f64 = (0..k).map(|l| a[i * 2 * k + l] * b[j * k + l]).sum();

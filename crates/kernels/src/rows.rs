@@ -5,7 +5,7 @@ use crate::batch_norm::{self, Factors};
 use crate::conv::{self, Conv, ConvWeights};
 use crate::dense::{self, DenseWeights};
 use crate::dropout::{self, Dropout};
-use crate::{layer_norm, lstm, squash, sum};
+use crate::{attention, layer_norm, lstm, squash, sum};
 
 /// Writes one safe function from a body that is inlined into a function with the instruction set enabled.
 macro_rules! compiled {
@@ -31,7 +31,7 @@ macro_rules! row {
             use crate::simd::Vector as _;
 
             use super::{
-                Adam, Conv, ConvWeights, DenseWeights, Dropout, Factors, adam, batch_norm, conv, dense, dropout,
+                attention, Adam, Conv, ConvWeights, DenseWeights, Dropout, Factors, adam, batch_norm, conv, dense, dropout,
                 layer_norm, lstm, squash, sum,
             };
 
@@ -108,6 +108,13 @@ macro_rules! row {
             ) {
                 // SAFETY: this function enables the instructions.
                 unsafe { lstm::backward_fast::<V>(gates, before, cells, grad_outputs, grad_cells) }
+            });
+            compiled!($features, attention_forward(row: &mut [f32], scale: f32, penalty: &[f32]) {
+                // SAFETY: this function enables the instructions.
+                unsafe { attention::forward_fast::<V>(row, scale, penalty) }
+            });
+            compiled!($features, attention_backward(weights: &[f32], scale: f32, grad: &mut [f32]) {
+                attention::backward(weights, scale, grad);
             });
             compiled!($features, squash_forward(s: &[f32], depth: usize, v: &mut [f32]) {
                 squash::forward(s, depth, v);

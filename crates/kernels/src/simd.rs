@@ -5,9 +5,11 @@
 //! The types are private to this crate and are named only by those functions, which `table` offers only where the
 //! processor was found to have the instructions.
 
+use crate::BLOCK;
+
 /// Floats that the processor handles in one instruction.
 pub(crate) trait Vector: Copy {
-    /// Floats in a vector; divides [`BLOCK`](crate::BLOCK).
+    /// Floats in a vector; divides [`BLOCK`].
     const LANES: usize;
 
     /// All lanes equal to `value`.
@@ -76,6 +78,40 @@ pub(crate) trait Vector: Copy {
         let p = p.mul_add(r.mul(r), r.add(Self::splat(1.0)));
         p.scale(n)
     }
+}
+
+/// A vector of `from[at..]`, `beyond` in the lanes past its end.
+///
+/// # Safety
+/// The processor has the instructions of `V`.
+#[inline(always)]
+pub(crate) unsafe fn load_or<V: Vector>(from: &[f32], at: usize, beyond: f32) -> V {
+    if at + V::LANES <= from.len() {
+        // SAFETY: a whole vector is left.
+        return unsafe { V::load(from.as_ptr().add(at)) };
+    }
+    let mut lanes = [beyond; BLOCK];
+    lanes[..from.len() - at].copy_from_slice(&from[at..]);
+    // SAFETY: a block holds a vector.
+    unsafe { V::load(lanes.as_ptr()) }
+}
+
+/// Writes as much of `vector` to `to[at..]` as fits.
+///
+/// # Safety
+/// The processor has the instructions of `V`.
+#[inline(always)]
+pub(crate) unsafe fn store<V: Vector>(vector: V, to: &mut [f32], at: usize) {
+    if at + V::LANES <= to.len() {
+        // SAFETY: a whole vector fits.
+        unsafe { vector.store(to.as_mut_ptr().add(at)) };
+        return;
+    }
+    let mut lanes = [0.0; BLOCK];
+    // SAFETY: a block holds a vector.
+    unsafe { vector.store(lanes.as_mut_ptr()) };
+    let rest = &mut to[at..];
+    rest.copy_from_slice(&lanes[..rest.len()]);
 }
 
 /// Writes `impl Vector` from one expression an operation.

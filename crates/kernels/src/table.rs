@@ -8,7 +8,7 @@ use crate::conv::{self, Conv, ConvWeights};
 use crate::dense::{self, DenseWeights};
 use crate::dropout::{self, Dropout};
 use crate::routing::{self, GradientPaths, Packed, Routing, Utterance, UtteranceBack, Workspace};
-use crate::{Element, layer_norm, lstm, squash, sum};
+use crate::{Element, attention, layer_norm, lstm, squash, sum};
 
 /// One row of the table: an implementation of every operation that has more than one.
 // Each signature stands once, here; a name for each would hide it.
@@ -48,6 +48,10 @@ pub struct Kernels<E> {
     pub lstm_forward: fn(&mut [E], &[E], &[E], &mut [E], &mut [E]),
     /// LSTM: gates (their gradients afterwards), cells before, cells, gradients of outputs and (in place) of cells.
     pub lstm_backward: fn(&mut [E], &[E], &[E], &[E], &mut [E]),
+    /// Attention: a row of scores (weights afterwards), scale, penalties.
+    pub attention_forward: fn(&mut [E], E, &[E]),
+    /// Attention: a row of weights, scale; replaces dp by ds.
+    pub attention_backward: fn(&[E], E, &mut [E]),
     /// Squash: capsules, their depth, results.
     pub squash_forward: fn(&[E], usize, &mut [E]),
     /// Squash: capsules, their depth; replaces dv by ds.
@@ -88,6 +92,8 @@ fn scalar<E: Element>() -> Kernels<E> {
         layer_norm_backward: layer_norm::backward,
         lstm_forward: lstm::forward,
         lstm_backward: lstm::backward,
+        attention_forward: attention::forward,
+        attention_backward: attention::backward,
         squash_forward: squash::forward,
         squash_backward: squash::backward,
         length_forward: squash::length,
@@ -119,6 +125,8 @@ macro_rules! row {
             layer_norm_backward: $name::layer_norm_backward,
             lstm_forward: $name::lstm_forward,
             lstm_backward: $name::lstm_backward,
+            attention_forward: $name::attention_forward,
+            attention_backward: $name::attention_backward,
             squash_forward: $name::squash_forward,
             squash_backward: $name::squash_backward,
             length_forward: $name::length_forward,

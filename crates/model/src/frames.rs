@@ -26,6 +26,12 @@ impl<E: Element> Frames<E> {
         Self { width, margin, lengths: Vec::new(), starts: vec![0], data: Buffer::new() }
     }
 
+    /// Makes it hold frames of another width and margin; there are no utterances afterwards, but the memory stays.
+    pub fn reshape(&mut self, width: usize, margin: [usize; 2]) {
+        (self.width, self.margin) = (width, margin);
+        self.resize_for([]);
+    }
+
     /// Makes room for utterances of these lengths, in the memory already there if it suffices.
     ///
     /// The zero frames are zero afterwards; what the others hold is unspecified.
@@ -103,6 +109,11 @@ impl<E: Element> Frames<E> {
                 &mut part[before..n - after]
             })
             .collect()
+    }
+
+    /// All utterances as one run of frames, to be written; none if there are zero frames between them.
+    pub fn all_mut(&mut self) -> Option<&mut [E]> {
+        if self.margin == [0, 0] { Some(&mut self.data) } else { None }
     }
 
     /// All utterances as one run of frames; only where there are no zero frames between them.

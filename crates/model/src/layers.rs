@@ -6,8 +6,10 @@
 //! Utterances run in parallel and never mix; sums over them are taken in their order, so results depend neither on
 //! the number of threads nor, forward in inference, on batch mates.
 
+mod attention;
 mod batch_norm;
 mod capsules;
+mod conv_halves;
 mod conv_maxout;
 mod dense;
 mod dropout;
@@ -15,7 +17,12 @@ mod encapsulate;
 mod layer_norm;
 mod lengths;
 mod lstm;
+mod max_pool;
+mod maxout;
 mod per_thread;
+mod positions;
+mod relu;
+mod residual;
 
 #[cfg(test)]
 mod tests;
@@ -23,15 +30,22 @@ mod tests;
 use kernels::Element;
 use rayon::prelude::*;
 
+pub use attention::Attention;
 pub use batch_norm::{BatchNorm, Statistics};
 pub use capsules::{CapsuleGradient, CapsuleParams, Capsules, Decisions};
-pub use conv_maxout::{BranchGradient, ConvMaxout};
+pub use conv_halves::ConvHalves;
+pub use conv_maxout::{BranchGradient, ConvMaxout, ConvScratch};
 pub use dense::Dense;
 pub use dropout::Dropout;
 pub use encapsulate::Encapsulate;
 pub use layer_norm::LayerNorm;
 pub use lengths::Lengths;
 pub use lstm::{CellGradient, CellParams, Lstm};
+pub use max_pool::MaxPool;
+pub use maxout::{maxout_backward, maxout_forward};
+pub use positions::Positions;
+pub use relu::{relu_backward, relu_forward};
+pub use residual::{add, copy};
 
 /// Where dropout's decisions come from in training.
 #[derive(Clone, Copy, Debug)]

@@ -1,5 +1,6 @@
 //! Feature frames in, log-probabilities out.
 
+pub mod cnn;
 pub mod config;
 pub mod frames;
 pub mod front_end;
@@ -16,4 +17,5 @@ pub mod slicer;
 pub mod srf;
 pub mod stream;
 pub mod summary;
+pub mod transformer;
 pub mod weights;

@@ -11,7 +11,7 @@ use kernels::Element;
 
 use crate::config::{Directions, LstmConfig};
 use crate::frames::Frames;
-use crate::layers::{CellGradient, CellParams, Dense, Dropout, LayerNorm, Lstm};
+use crate::layers::{CellGradient, CellParams, Dense, Dropout, LayerNorm, Lstm, copy};
 use crate::loss::{BatchLoss, Labels};
 use crate::network::Mode;
 use crate::params::{CellSlots, Layout, LstmParams, Slot};
@@ -147,11 +147,6 @@ fn input<'a, E: Element>(
         None if mode.draw.is_some() => dropped,
         None => x,
     }
-}
-
-fn copy<E: Element>(from: &Frames<E>, to: &mut Frames<E>) {
-    to.resize_for(from.lengths().iter().copied());
-    to.each_real_mut().into_iter().enumerate().for_each(|(u, to)| to.copy_from_slice(from.real(u)));
 }
 
 impl<E: Element> Layer<E> {

@@ -6,6 +6,7 @@
 
 use kernels::Element;
 
+use crate::cnn::CnnNet;
 use crate::config::ModelConfig;
 use crate::frames::Frames;
 use crate::layers::Draw;
@@ -14,6 +15,7 @@ use crate::lstm::LstmNet;
 use crate::params::Layout;
 use crate::srf::Srf;
 use crate::summary::FRAMES_PER_SLICE;
+use crate::transformer::TransformerNet;
 
 /// How a pass is run; the default is inference.
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,6 +35,10 @@ pub enum Network<E> {
     Srf(Box<Srf<E>>),
     /// Recurrent layers.
     Lstm(Box<LstmNet<E>>),
+    /// Convolutions.
+    Cnn(Box<CnnNet<E>>),
+    /// Self-attention.
+    Transformer(Box<TransformerNet<E>>),
 }
 
 impl<E: Element> Network<E> {
@@ -47,7 +53,14 @@ impl<E: Element> Network<E> {
                 let (net, layout) = LstmNet::new(config);
                 (Self::Lstm(Box::new(net)), layout)
             }
-            _ => unimplemented!(),
+            ModelConfig::Cnn(config) => {
+                let (net, layout) = CnnNet::new(config);
+                (Self::Cnn(Box::new(net)), layout)
+            }
+            ModelConfig::Transformer(config) => {
+                let (net, layout) = TransformerNet::new(config);
+                (Self::Transformer(Box::new(net)), layout)
+            }
         }
     }
 
@@ -56,14 +69,17 @@ impl<E: Element> Network<E> {
         match self {
             Self::Srf(_) => Srf::<E>::MARGIN,
             Self::Lstm(net) => net.margin(),
+            Self::Cnn(net) => net.margin(),
+            Self::Transformer(_) => TransformerNet::<E>::MARGIN,
         }
     }
 
     /// Feature frames that become one slice of logits.
     pub fn frames_per_slice(&self) -> usize {
         match self {
-            Self::Srf(_) => FRAMES_PER_SLICE,
+            Self::Srf(_) | Self::Transformer(_) => FRAMES_PER_SLICE,
             Self::Lstm(net) => net.frames_per_slice(),
+            Self::Cnn(net) => net.frames_per_slice(),
         }
     }
 
@@ -72,6 +88,8 @@ impl<E: Element> Network<E> {
         match self {
             Self::Srf(net) => net.forward(values, mode, x),
             Self::Lstm(net) => net.forward(values, mode, x),
+            Self::Cnn(net) => net.forward(values, mode, x),
+            Self::Transformer(net) => net.forward(values, mode, x),
         }
     }
 
@@ -80,6 +98,8 @@ impl<E: Element> Network<E> {
         match self {
             Self::Srf(net) => net.loss(labels),
             Self::Lstm(net) => net.loss(labels),
+            Self::Cnn(net) => net.loss(labels),
+            Self::Transformer(net) => net.loss(labels),
         }
     }
 
@@ -88,6 +108,8 @@ impl<E: Element> Network<E> {
         match self {
             Self::Srf(net) => net.backward(values, mode, x, gradient),
             Self::Lstm(net) => net.backward(values, mode, x, gradient),
+            Self::Cnn(net) => net.backward(values, mode, x, gradient),
+            Self::Transformer(net) => net.backward(values, mode, x, gradient),
         }
     }
 }

@@ -122,7 +122,7 @@ pub(crate) fn branches<E>(slots: MaxoutSlots, values: &[E]) -> [Branch<'_, E>; 2
 pub(crate) fn branch_gradients<E>(slots: MaxoutSlots, gradient: &mut [E]) -> [BranchGradient<'_, E>; 2] {
     let parts = [slots.a.kernel, slots.a.bias, slots.b.kernel, slots.b.bias];
     let [kernel_a, bias_a, kernel_b, bias_b] = Slot::disjoint_mut(parts, gradient);
-    [BranchGradient { kernel: kernel_a, bias: bias_a }, BranchGradient { kernel: kernel_b, bias: bias_b }]
+    [BranchGradient { kernel: kernel_a, bias: Some(bias_a) }, BranchGradient { kernel: kernel_b, bias: Some(bias_b) }]
 }
 
 fn affine(slots: BatchNormSlots) -> NormSlots {

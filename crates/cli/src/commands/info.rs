@@ -77,7 +77,9 @@ fn heading(summary: &Summary) -> String {
     let Summary { architecture, parameters, receptive_field_frames, look_ahead_frames, delay_ms, layers: _ } = summary;
     let (total, trainable) = (grouped(parameters.total), grouped(parameters.trainable));
     let whole = || "the whole utterance".to_owned();
-    let receptive_field = receptive_field_frames.map_or_else(whole, |frames| format!("{frames} frames"));
+    // Without a bound to one side but with one to the other, everything before is heard.
+    let past = || if look_ahead_frames.is_some() { "everything before".to_owned() } else { whole() };
+    let receptive_field = receptive_field_frames.map_or_else(past, |frames| format!("{frames} frames"));
     let look_ahead = look_ahead_frames.map_or_else(whole, |frames| format!("{frames} frames"));
     let delay = delay_ms.map_or_else(whole, |ms| format!("{ms} ms"));
     format!(

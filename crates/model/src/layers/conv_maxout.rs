@@ -18,8 +18,20 @@ use crate::frames::{Frames, split};
 pub struct BranchGradient<'a, E> {
     /// Of the kernel.
     pub kernel: &'a mut [E],
-    /// Of the bias.
-    pub bias: &'a mut [E],
+    /// Of the bias, if there is one.
+    pub bias: Option<&'a mut [E]>,
+}
+
+/// Parts that the gradient of the weights is summed in, each over its share of the utterances: enough for many threads,
+/// and few enough to keep in memory for kernels of millions of weights.
+const MAX_PARTS: usize = 16;
+
+/// Memory that only a backward pass needs.
+#[derive(Default)]
+pub struct ConvScratch<E> {
+    spreads: PerThread<Vec<E>>,
+    /// The parts of the gradient of the weights.
+    gradients: Buffer<E>,
 }
 
 /// The layer; saves which branch each output came from.
@@ -32,8 +44,7 @@ pub struct ConvMaxout<E> {
     number: u32,
     weights: ConvWeights<E>,
     choices: Vec<u8>,
-    spreads: PerThread<Vec<E>>,
-    gradients: Buffer<E>,
+    scratch: ConvScratch<E>,
 }
 
 impl<E: Element> ConvMaxout<E> {
@@ -46,14 +57,18 @@ impl<E: Element> ConvMaxout<E> {
             number,
             weights: ConvWeights::new(conv),
             choices: Vec::new(),
-            spreads: PerThread::new(),
-            gradients: Buffer::new(),
+            scratch: ConvScratch { spreads: PerThread::new(), gradients: Buffer::new() },
         }
     }
 
     /// The convolution.
     pub fn conv(&self) -> &Conv {
         &self.conv
+    }
+
+    /// Exchanges the memory that only a backward pass needs, so that layers can share it.
+    pub fn swap_scratch(&mut self, scratch: &mut ConvScratch<E>) {
+        std::mem::swap(&mut self.scratch, scratch);
     }
 
     /// Output frames for `n` input frames.
@@ -98,8 +113,9 @@ impl<E: Element> ConvMaxout<E> {
         grad_x: Option<&mut Frames<E>>,
     ) {
         let n_gradient = self.conv.n_gradient();
-        self.gradients.resize(x.n_utterances() * n_gradient);
-        self.spreads.prepare();
+        let n_parts = MAX_PARTS.min(x.n_utterances());
+        self.scratch.gradients.resize(n_parts * n_gradient);
+        self.scratch.spreads.prepare();
         let grads_x = grad_x.map(|grad_x| {
             self.weights.pack_backward(branches);
             grad_x.resize_for(x.lengths().iter().copied());
@@ -107,19 +123,22 @@ impl<E: Element> ConvMaxout<E> {
         });
         let grads_x: Vec<Option<&mut [E]>> = grads_x
             .map_or_else(|| x.lengths().iter().map(|_| None).collect(), |all| all.into_iter().map(Some).collect());
-        let mut sums = std::mem::take(&mut self.gradients);
+        let mut sums = std::mem::take(&mut self.scratch.gradients);
         let width = self.conv.width_out();
         let starts: Vec<usize> = starts(grad_y.lengths()).map(|frames| frames * width).collect();
-        sums.par_chunks_mut(n_gradient).zip(grads_x).enumerate().for_each(|(utterance, (sums, grad_x))| {
-            let choices = &self.choices[starts[utterance]..][..grad_y.lengths()[utterance] * width];
-            self.backward_one(draw, utterance, x, choices, grad_y, sums, grad_x);
+        sums.par_chunks_mut(n_gradient).zip(dealt(grads_x, n_parts)).for_each(|(sums, utterances)| {
+            sums.fill(E::ZERO);
+            for (utterance, grad_x) in utterances {
+                let choices = &self.choices[starts[utterance]..][..grad_y.lengths()[utterance] * width];
+                self.backward_one(draw, utterance, x, choices, grad_y, sums, grad_x);
+            }
         });
-        self.gradients = sums;
-        sum_in_order(&mut self.gradients, n_gradient);
+        self.scratch.gradients = sums;
+        sum_in_order(&mut self.scratch.gradients, n_gradient);
         self.add_to(gradients);
     }
 
-    /// The backward pass of one utterance.
+    /// The backward pass of one utterance; adds to `sums`.
     fn backward_one(
         &self,
         draw: Option<Draw<'_>>,
@@ -133,10 +152,9 @@ impl<E: Element> ConvMaxout<E> {
         let kernels = E::kernels();
         let n_frames = grad_y.lengths()[utterance];
         let dropout = draw.and_then(|draw| draw.dropout(self.rate, self.number, utterance));
-        self.spreads.with(|spread| {
+        self.scratch.spreads.with(|spread| {
             spread.resize(self.conv.n_spread(n_frames), E::ZERO);
             (kernels.conv_spread)(&self.conv, dropout, grad_y.real(utterance), choices, spread);
-            sums.fill(E::ZERO);
             (kernels.conv_weight_gradient)(&self.conv, x.padded(utterance), spread, n_frames, sums);
             if let Some(grad_x) = grad_x {
                 (kernels.conv_input_gradient)(&self.weights, spread, n_frames, self.pad_time[0], grad_x);
@@ -150,13 +168,22 @@ impl<E: Element> ConvMaxout<E> {
         let n_lanes = n_filters.next_multiple_of(kernels::BLOCK);
         let of_branch = self.conv.n_gradient() / 2;
         for (index, BranchGradient { kernel, bias }) in gradients.into_iter().enumerate() {
-            let Some(sums) = self.gradients.get(index * of_branch..(index + 1) * of_branch) else { return };
-            let slots = kernel.chunks_exact_mut(n_filters).chain(std::iter::once(bias));
+            let Some(sums) = self.scratch.gradients.get(index * of_branch..(index + 1) * of_branch) else { return };
+            let slots = kernel.chunks_exact_mut(n_filters).chain(bias);
             for (slots, sums) in slots.zip(sums.chunks_exact(n_lanes)) {
                 (E::kernels().accumulate)(&sums[..n_filters], slots);
             }
         }
     }
+}
+
+/// Deals items out to `n` hands in turn, each with its number.
+fn dealt<T>(items: Vec<T>, n: usize) -> Vec<Vec<(usize, T)>> {
+    let mut hands: Vec<Vec<(usize, T)>> = (0..n).map(|_| Vec::new()).collect();
+    for (number, item) in items.into_iter().enumerate() {
+        hands[number % n].push((number, item));
+    }
+    hands
 }
 
 /// The frame at which each utterance starts.

@@ -10,13 +10,15 @@ use crate::frames::Frames;
 
 /// Rows of the kernel's gradient that one task computes; fixed, so that threads do not matter.
 const ROWS: usize = 128;
+/// Frames that one task computes where there is no margin between utterances.
+const FRAMES: usize = 192;
 
 /// The layer; saves nothing but the packed weights.
 pub struct Dense<E> {
     n_in: usize,
     n_out: usize,
     weights: DenseWeights<E>,
-    /// The gradients of all utterances in one piece.
+    /// The gradients of all utterances in one piece, where a margin keeps them apart.
     grad_y: Buffer<E>,
 }
 
@@ -33,12 +35,17 @@ impl<E: Element> Dense<E> {
         self.weights.pack(kernel, bias);
         y.resize_for(x.lengths().iter().copied());
         let weights = &self.weights;
+        if let Some(y) = y.all_mut() {
+            let parts = y.par_chunks_mut(FRAMES * self.n_out).zip(x.all().par_chunks(FRAMES * self.n_in));
+            parts.for_each(|(y, x)| (E::kernels().dense_forward)(weights, x, y));
+            return;
+        }
         y.each_real_mut().into_par_iter().enumerate().for_each(|(utterance, y)| {
             (E::kernels().dense_forward)(weights, x.real(utterance), y);
         });
     }
 
-    /// Adds to the gradients of kernel and bias and writes that of the input.
+    /// Adds to the gradients of kernel and bias and writes that of the input, which has no margin.
     #[track_caller]
     pub fn backward(
         &mut self,
@@ -50,25 +57,36 @@ impl<E: Element> Dense<E> {
         grad_x: &mut Frames<E>,
     ) {
         let (n_in, n_out) = (self.n_in, self.n_out);
-        self.grad_y.resize(grad_y.n_frames() * n_out);
-        let mut filled = 0;
-        for utterance in 0..grad_y.n_utterances() {
-            let part = grad_y.real(utterance);
-            self.grad_y[filled..filled + part.len()].copy_from_slice(part);
-            filled += part.len();
-        }
-        let (all_x, all_grad) = (x.all(), &*self.grad_y);
-        grad_kernel.par_chunks_mut(ROWS * n_out).enumerate().for_each(|(index, grad)| {
-            let rows = View { data: &all_x[(index * ROWS).min(all_x.len())..], row: 1, col: n_in };
-            let shape = [grad.len() / n_out, n_out, x.n_frames()];
-            product(shape, rows, View { data: all_grad, row: n_out, col: 1 }, true, grad);
-        });
+        let all_grad = if grad_y.margin() == [0, 0] { grad_y.all() } else { gather(grad_y, &mut self.grad_y) };
+        grad_x.resize_for(x.lengths().iter().copied());
+        let grad_x = grad_x.all_mut().expect("the gradient of the input has no margin");
+        let of_input = || {
+            let parts = grad_x.par_chunks_mut(FRAMES * n_in).zip(all_grad.par_chunks(FRAMES * n_out));
+            parts.for_each(|(grad_x, grad_y)| dense_input_gradient(kernel, n_out, grad_y, grad_x));
+        };
+        let (all_x, n_frames) = (x.all(), x.n_frames());
+        let of_kernel = || {
+            grad_kernel.par_chunks_mut(ROWS * n_out).enumerate().for_each(|(index, grad)| {
+                let rows = View { data: &all_x[(index * ROWS).min(all_x.len())..], row: 1, col: n_in };
+                let shape = [grad.len() / n_out, n_out, n_frames];
+                product(shape, rows, View { data: all_grad, row: n_out, col: 1 }, true, grad);
+            });
+        };
+        rayon::join(of_kernel, of_input);
         if let Some(grad_bias) = grad_bias {
             dense_bias_gradient(all_grad, grad_bias);
         }
-        grad_x.resize_for(x.lengths().iter().copied());
-        grad_x.each_real_mut().into_par_iter().enumerate().for_each(|(utterance, grad_x)| {
-            dense_input_gradient(kernel, n_out, grad_y.real(utterance), grad_x);
-        });
     }
+}
+
+/// Copies the real frames of all utterances into one piece.
+fn gather<'a, E: Element>(frames: &Frames<E>, all: &'a mut Buffer<E>) -> &'a [E] {
+    all.resize(frames.n_frames() * frames.width());
+    let mut filled = 0;
+    for utterance in 0..frames.n_utterances() {
+        let part = frames.real(utterance);
+        all[filled..filled + part.len()].copy_from_slice(part);
+        filled += part.len();
+    }
+    all
 }

@@ -1,8 +1,8 @@
-//! Layer normalisation of every frame: y = gamma * (x - mean) / sqrt(variance + epsilon) + beta, mean and variance
-//! over the frame.
+//! Layer normalisation of every row: y = gamma * (x - mean) / sqrt(variance + epsilon) + beta, mean and variance
+//! over the row.
 //!
 //! # Shapes
-//! - in and out: frames of `width`
+//! - in and out: frames of one row, or of `[..][width]`
 
 use kernels::{Buffer, Element};
 use rayon::prelude::*;
@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use super::{NormGradient, NormParams, sum_in_order};
 use crate::frames::{Frames, split};
 
-/// The layer; saves mean and inverse standard deviation of every frame.
+/// The layer; saves mean and inverse standard deviation of every row.
 pub struct LayerNorm<E> {
     width: usize,
     epsilon: f64,
@@ -19,7 +19,7 @@ pub struct LayerNorm<E> {
 }
 
 impl<E: Element> LayerNorm<E> {
-    /// A layer for frames of `width` values.
+    /// A layer for rows of `width` values, of which a frame may have several.
     pub fn new(width: usize, epsilon: f64) -> Self {
         Self { width, epsilon, saved: Buffer::new(), gradients: Buffer::new() }
     }
@@ -27,10 +27,12 @@ impl<E: Element> LayerNorm<E> {
     /// Computes `y` from `x`.
     #[track_caller]
     pub fn forward(&mut self, params: NormParams<'_, E>, x: &Frames<E>, y: &mut Frames<E>) {
-        assert_eq!((x.width(), y.width()), (self.width, self.width), "layer norm: widths of input and output");
+        let fits = x.width() == y.width() && x.width().is_multiple_of(self.width);
+        assert!(fits, "layer norm: frames of {} and {} in rows of {}", x.width(), y.width(), self.width);
         y.resize_for(x.lengths().iter().copied());
-        self.saved.resize(2 * x.n_frames());
-        let saved = split(&mut self.saved, x.lengths().iter().map(|n| 2 * n));
+        let n_saved = 2 * (x.width() / self.width);
+        self.saved.resize(n_saved * x.n_frames());
+        let saved = split(&mut self.saved, x.lengths().iter().map(|n| n_saved * n));
         let epsilon = E::from_f64(self.epsilon);
         y.each_real_mut().into_par_iter().zip(saved).enumerate().for_each(|(utterance, (y, saved))| {
             (E::kernels().layer_norm_forward)(x.real(utterance), params.gamma, params.beta, epsilon, y, saved);
@@ -47,7 +49,8 @@ impl<E: Element> LayerNorm<E> {
     ) {
         let width = self.width;
         self.gradients.resize(x.n_utterances() * 2 * width);
-        let saved = split(&mut self.saved, x.lengths().iter().map(|n| 2 * n));
+        let n_saved = 2 * (x.width() / width);
+        let saved = split(&mut self.saved, x.lengths().iter().map(|n| n_saved * n));
         let sums = self.gradients.par_chunks_mut(2 * width).zip(saved);
         grad.each_real_mut().into_par_iter().zip(sums).enumerate().for_each(|(utterance, (grad, (sums, saved)))| {
             sums.fill(E::ZERO);

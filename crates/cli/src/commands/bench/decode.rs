@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use model::config::SrfConfig;
+use model::config::ModelConfig;
+use model::inference::Inference;
 use model::init::initialise;
-use model::params::SrfParams;
-use model::stream::StreamingSrf;
-use model::summary::FRAMES_PER_SLICE;
+use model::params::Layout;
 use serde::Serialize;
 use text::decode::{Decoder, DecoderConfig, Search};
 
@@ -21,16 +20,14 @@ const RUNS_PER_STEP: usize = 10;
 pub(super) fn measure(model: Preset, n_steps: usize) -> Report {
     let config = model.config();
     let (seconds, _) = forward(&config, n_steps);
-    let n_slices = N_FRAMES.div_ceil(FRAMES_PER_SLICE);
-    let flops = n_slices as f64 * config.flops_per_slice() as f64;
-    Report::new("decode", model, N_FRAMES, flops, seconds)
+    Report::new("decode", model, N_FRAMES, config.flops(N_FRAMES) as f64, seconds)
 }
 
 /// Seconds of each forward pass, and the log-probabilities.
-fn forward(config: &SrfConfig, n_steps: usize) -> (Vec<f64>, Vec<f32>) {
-    let params = initialise::<f32>(Arc::new(SrfParams::new(config).1), 0);
-    let net = Arc::new(StreamingSrf::new(config, &params.values));
-    let x = noise("utterance", N_FRAMES * config.features);
+fn forward(config: &ModelConfig, n_steps: usize) -> (Vec<f64>, Vec<f32>) {
+    let params = initialise::<f32>(Arc::new(Layout::new(config)), 0);
+    let net = Inference::new(config, &params.values);
+    let x = noise("utterance", N_FRAMES * config.n_features());
     let mut stream = net.stream();
     let mut log_probs = Vec::new();
     let seconds = time(n_steps * RUNS_PER_STEP, || {
@@ -59,7 +56,7 @@ pub(super) fn beam(model: Preset, n_steps: usize, width: usize, json: bool, out:
     let config = model.config();
     let (network_s, log_probs) = forward(&config, n_steps);
     let search = if width == 0 { Search::Greedy } else { Search::Beam { width } };
-    let mut decoder = Decoder::new(config.classes, &DecoderConfig { search, ..DecoderConfig::default() });
+    let mut decoder = Decoder::new(config.n_classes(), &DecoderConfig { search, ..DecoderConfig::default() });
     let beam_s = time(n_steps * RUNS_PER_STEP, || {
         decoder.accept(&log_probs);
         decoder.finish(1);
