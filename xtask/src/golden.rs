@@ -4,6 +4,8 @@
 //! gradients of the mean loss (`g.*`) as another implementation computed them.
 //! An error is max |ours - theirs| / max |theirs|.
 
+mod baselines;
+mod compare;
 mod ctc;
 mod file;
 mod srf;
@@ -64,7 +66,7 @@ pub(crate) fn check(path: &Path) -> anyhow::Result<Vec<Finding>> {
     let golden = Golden::read(path)?;
     match golden.text("model") {
         Ok("srf_naive") => srf::check(&golden),
-        Ok(other) => bail!("its metadata says model `{other}`, expected `srf_naive` or a file of `ctc.*` tensors"),
+        Ok(other) => baselines::check(&golden, other),
         Err(_) if golden.names().any(|name| name.starts_with("ctc.")) => ctc::check(&golden),
         Err(error) => Err(error),
     }
@@ -103,7 +105,7 @@ mod tests {
             }
             n_files += 1;
         }
-        assert!(n_files >= 9, "found {n_files} golden files");
+        assert!(n_files >= 15, "found {n_files} golden files");
     }
 
     #[test]

@@ -9,11 +9,18 @@ use audio::bulk::Utterance;
 use audio::features::cmvn::CmvnStats;
 use audio::{Blocks, ReadAudioError, Recording};
 use rayon::prelude::*;
+use text::output::Transcript;
 
 use crate::front::AcceptError;
 use crate::heard::Heard;
 use crate::options::{StartStreamError, StreamOptions};
 use crate::recognizer::Recognizer;
+
+/// How formats call the one channel that is heard.
+const CHANNEL: &str = "A";
+
+/// Recordings recognised before their results are given away, for each thread.
+const BATCH_PER_THREAD: usize = 8;
 
 /// What was said in a recording.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -28,6 +35,12 @@ impl Recognised {
     /// All classes that were written, in order.
     pub fn classes(&self) -> Vec<usize> {
         self.heard.iter().flat_map(|heard| heard.classes.iter().copied()).collect()
+    }
+
+    /// The same in the form that files are written from; `id` names the recording.
+    pub fn transcript(&self, id: impl Into<String>) -> Transcript {
+        let segments = self.heard.iter().map(|heard| heard.segment.clone()).collect();
+        Transcript { id: id.into(), channel: CHANNEL.to_owned(), duration_s: self.duration_s, segments }
     }
 
     /// All text, in order.
@@ -68,17 +81,47 @@ impl Recognizer {
         options: &StreamOptions,
         done: &(dyn Fn() + Sync),
     ) -> Vec<Result<Recognised, RecogniseError>> {
-        let by_speaker = match options.statistics {
-            None if self.is_by_speaker() => self.speaker_statistics(utterances),
-            _ => HashMap::new(),
-        };
+        let by_speaker = self.statistics_for(utterances, options);
         let recognise = |utterance: &Utterance| {
-            let statistics = by_speaker.get(utterance.speaker.as_str()).or(options.statistics.as_ref()).cloned();
-            let result = self.recognise(utterance, &StreamOptions { statistics, ..options.clone() });
+            let result = self.recognise_one_of(utterance, &by_speaker, options);
             done();
             result
         };
         utterances.par_iter().map(recognise).collect()
+    }
+
+    /// The same for lists without end: gives away each result in the order of the list, some at a time.
+    pub fn recognise_each<E>(
+        &self,
+        utterances: &[Utterance],
+        options: &StreamOptions,
+        mut take: impl FnMut(&Utterance, Result<Recognised, RecogniseError>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let by_speaker = self.statistics_for(utterances, options);
+        for batch in utterances.chunks(BATCH_PER_THREAD * rayon::current_num_threads()) {
+            let recognise = |utterance| self.recognise_one_of(utterance, &by_speaker, options);
+            let results: Vec<_> = batch.par_iter().map(recognise).collect();
+            batch.iter().zip(results).try_for_each(|(utterance, result)| take(utterance, result))?;
+        }
+        Ok(())
+    }
+
+    /// The statistics of each speaker, where the model wants them and they were not given.
+    fn statistics_for<'a>(&self, utterances: &'a [Utterance], options: &StreamOptions) -> HashMap<&'a str, CmvnStats> {
+        let are_wanted = self.is_by_speaker() && options.statistics.is_none();
+        if are_wanted { self.speaker_statistics(utterances) } else { HashMap::new() }
+    }
+
+    fn recognise_one_of(
+        &self,
+        utterance: &Utterance,
+        by_speaker: &HashMap<&str, CmvnStats>,
+        options: &StreamOptions,
+    ) -> Result<Recognised, RecogniseError> {
+        match by_speaker.get(utterance.speaker.as_str()).cloned() {
+            None => self.recognise(utterance, options),
+            statistics => self.recognise(utterance, &StreamOptions { statistics, ..options.clone() }),
+        }
     }
 
     /// What is said in one recording, heard once.

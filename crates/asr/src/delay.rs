@@ -8,6 +8,7 @@
 
 use audio::features::FeaturesConfig;
 use model::inference::Inference;
+use text::words::Clock;
 
 /// The arithmetic of times of one model.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,10 +42,9 @@ impl Clockwork {
         Some(1000.0 * (frames as f64 * self.shift_s) + 1000.0 * self.window_s / 2.0)
     }
 
-    /// Where the slices `start..end` begin and end, in seconds from the start of the network.
-    pub fn span_s(&self, start: usize, end: usize) -> (f64, f64) {
-        let edge_s = |slice: usize| (slice as f64 - 0.5) * self.slice_s + self.window_s / 2.0;
-        (edge_s(start).max(0.0), edge_s(end).max(0.0))
+    /// When slices are: each is centred on the window of its frame.
+    pub fn clock(&self) -> Clock {
+        Clock { start_s: (self.window_s - self.slice_s) / 2.0, slice_s: self.slice_s }
     }
 
     /// The window of a frame.

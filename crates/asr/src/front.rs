@@ -29,6 +29,22 @@ pub enum AcceptError {
         /// What it is.
         found: f32,
     },
+    /// The network needs the whole utterance, and memory has an end.
+    #[error("the model needs the whole utterance and takes at most {limit_s} s of it")]
+    TooLong {
+        /// The limit.
+        limit_s: f64,
+    },
+}
+
+impl AcceptError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::TooLong { .. } => Some("cut the recording, or take a model that streams".to_owned()),
+            _ => None,
+        }
+    }
 }
 
 /// One speaker's samples on their way to features.

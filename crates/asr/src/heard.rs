@@ -1,8 +1,9 @@
 //! What comes out of a stream: hypotheses of the decoder in, text with times, confidences and reasons out.
 
 use text::decode::{Hypothesis, Token};
-use text::labels::Units;
-use text::output::{Alternative, Segment, TokenResult, Word};
+use text::fusion::Lexicon;
+use text::output::Segment;
+use text::words;
 
 use crate::endpoint::EndReason;
 use crate::recognizer::Shared;
@@ -26,83 +27,26 @@ impl Heard {
     pub(crate) fn new(
         hypotheses: &[Hypothesis],
         shared: &Shared,
+        lexicon: Option<&Lexicon>,
         record: &Record,
         ended_by: Option<EndReason>,
     ) -> Option<Self> {
         let best = hypotheses.first().filter(|best| !best.tokens.is_empty())?;
-        let tokens: Vec<TokenResult> = written(best, shared).map(|token| result(token, shared, record)).collect();
-        let words = words(best, &tokens, shared);
-        let segment = Segment {
-            text: text(best, shared),
-            start_s: tokens.first().map_or(0.0, |token| token.start_s),
-            end_s: tokens.last().map_or(0.0, |token| token.end_s),
-            confidence: mean_confidence(&tokens),
-            words,
-            tokens,
-            alternatives: alternatives(hypotheses, shared),
-        };
+        let mut segment = words::segment(&shared.labels, lexicon, hypotheses, record.clock());
+        let is_written = |token: &&Token| Some(token.class) != shared.labels.end_of_sentence();
+        for (result, token) in segment.tokens.iter_mut().zip(best.tokens.iter().filter(is_written)) {
+            result.evidence = record.evidence(token, &shared.labels);
+            result.delay = record.delay(token.start_slice);
+        }
+        begin_at(record.origin_s(), &mut segment);
         Some(Self { segment, classes: best.classes(), score: best.score, ended_by })
     }
 }
 
-/// The tokens that have a place in a text: all but the end of the sentence.
-fn written<'a>(hypothesis: &'a Hypothesis, shared: &'a Shared) -> impl Iterator<Item = &'a Token> {
-    let is_written = |token: &&Token| Some(token.class) != shared.labels.end_of_sentence();
-    hypothesis.tokens.iter().filter(is_written)
-}
-
-fn text(hypothesis: &Hypothesis, shared: &Shared) -> String {
-    shared.labels.decode(&hypothesis.classes())
-}
-
-fn result(token: &Token, shared: &Shared, record: &Record) -> TokenResult {
-    let (start_s, end_s) = record.span_s(token.start_slice, token.end_slice);
-    TokenResult {
-        text: shared.labels.symbol(token.class).unwrap_or_default().to_owned(),
-        start_s,
-        end_s,
-        confidence: Some(token.confidence),
-        evidence: record.evidence(token, &shared.labels),
-        delay: record.delay(token.start_slice),
-    }
-}
-
-/// What stands between two spaces is a word; so is every label of a model of words.
-fn words(_hypothesis: &Hypothesis, tokens: &[TokenResult], shared: &Shared) -> Vec<Word> {
-    match shared.labels.units() {
-        Units::Phones => Vec::new(),
-        Units::Words => tokens.chunks(1).filter_map(word).collect(),
-        Units::Chars => tokens.split(|token| token.text == " ").filter_map(word).collect(),
-    }
-}
-
-/// Some tokens as one word; nothing for none.
-fn word(tokens: &[TokenResult]) -> Option<Word> {
-    let (first, last) = (tokens.first()?, tokens.last()?);
-    Some(Word {
-        text: tokens.iter().map(|token| token.text.as_str()).collect(),
-        start_s: first.start_s,
-        end_s: last.end_s,
-        confidence: mean_confidence(tokens),
-    })
-}
-
-/// The geometric mean: one doubtful label makes its word doubtful.
-fn mean_confidence(tokens: &[TokenResult]) -> Option<f32> {
-    let logs: Vec<f32> =
-        tokens.iter().filter_map(|token| token.confidence).map(|c| c.max(f32::MIN_POSITIVE).ln()).collect();
-    let n = logs.len();
-    (0 < n).then(|| (logs.iter().sum::<f32>() / n as f32).exp())
-}
-
-/// All but the first; each with its share among all.
-fn alternatives(hypotheses: &[Hypothesis], shared: &Shared) -> Vec<Alternative> {
-    let best = hypotheses.first().map_or(0.0, |best| best.score);
-    let total: f64 = hypotheses.iter().map(|hypothesis| (hypothesis.score - best).exp()).sum();
-    let alternative = |hypothesis: &Hypothesis| Alternative {
-        text: text(hypothesis, shared),
-        confidence: ((hypothesis.score - best).exp() / total) as f32,
-        score: hypothesis.score,
-    };
-    hypotheses.iter().skip(1).map(alternative).collect()
+/// The first slice of a network is centred on the first frame, so that it begins before the sound does, at `origin_s`.
+pub(crate) fn begin_at(origin_s: f64, segment: &mut Segment) {
+    let tokens = segment.tokens.iter_mut().map(|token| &mut token.start_s);
+    let words = segment.words.iter_mut().map(|word| &mut word.start_s);
+    let starts = tokens.chain(words).chain([&mut segment.start_s]);
+    starts.for_each(|start_s| *start_s = start_s.max(origin_s));
 }

@@ -12,6 +12,9 @@ use model::stream::{TapConfig, Taps};
 use crate::front::{AcceptError, Front};
 use crate::recognizer::Shared;
 
+/// How long an utterance may be for a network that gathers all of it: attention needs memory by its square.
+const MAX_WHOLE_S: f64 = 300.0;
+
 /// How the frames of a stream are normalised.
 enum Normaliser {
     None,
@@ -38,6 +41,8 @@ pub struct Listener {
     normaliser: Normaliser,
     network: InferenceStream<f32>,
     frames: Vec<f32>,
+    /// Where the utterance began.
+    start_s: f64,
 }
 
 impl Listener {
@@ -47,6 +52,7 @@ impl Listener {
             normaliser: normaliser(&shared, statistics.as_ref()),
             network: shared.network.stream(),
             frames: Vec::new(),
+            start_s: 0.0,
             statistics,
             shared,
         }
@@ -55,6 +61,9 @@ impl Listener {
     /// Takes samples on the scale of 16-bit integers, at `rate_hz`, and appends the log-probabilities that they
     /// complete.
     pub fn accept(&mut self, samples: &[f32], rate_hz: u32, log_probs: &mut Vec<f32>) -> Result<(), AcceptError> {
+        if self.is_whole() && MAX_WHOLE_S < self.heard_s() - self.start_s {
+            return Err(AcceptError::TooLong { limit_s: MAX_WHOLE_S });
+        }
         self.front.accept(samples, rate_hz, &mut self.frames)?;
         self.hear(log_probs);
         Ok(())
@@ -66,11 +75,13 @@ impl Listener {
         self.front.flush(&mut self.frames);
         self.hear(log_probs);
         self.network.finish(log_probs);
+        self.start_s = self.heard_s();
     }
 
     /// Forgets everything heard, the rate too.
     pub fn reset(&mut self) {
         self.front.reset();
+        self.start_s = 0.0;
         self.network.reset();
         self.normaliser = normaliser(&self.shared, self.statistics.as_ref());
     }
@@ -88,6 +99,11 @@ impl Listener {
     /// How much was heard since the start.
     pub fn heard_s(&self) -> f64 {
         self.front.heard_s()
+    }
+
+    /// Whether the network needs the whole utterance.
+    fn is_whole(&self) -> bool {
+        self.shared.network.look_ahead_frames().is_none()
     }
 
     /// Takes the frames through normalisation and network.

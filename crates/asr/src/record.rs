@@ -4,6 +4,7 @@
 use text::decode::Token;
 use text::labels::{LabelSet, PADDING};
 use text::output::{Delay, Evidence};
+use text::words::Clock;
 
 use crate::delay::Clockwork;
 use crate::endpoint::likeliest;
@@ -60,11 +61,16 @@ impl Record {
         (self.origin_slice, self.origin_s) = (slice, heard_s);
     }
 
-    /// Where slices begin and end in the stream.
-    pub(crate) fn span_s(&self, start: usize, end: usize) -> (f64, f64) {
-        let (start_s, end_s) =
-            self.clockwork.span_s(start.saturating_sub(self.origin_slice), end.saturating_sub(self.origin_slice));
-        (self.origin_s + start_s, self.origin_s + end_s)
+    /// When the slices of the stream are, as long as the network does not start anew.
+    pub(crate) fn clock(&self) -> Clock {
+        let clock = self.clockwork.clock();
+        let start_s = clock.start_s + self.origin_s - self.origin_slice as f64 * clock.slice_s;
+        Clock { start_s, ..clock }
+    }
+
+    /// Where in the stream the network last started.
+    pub(crate) fn origin_s(&self) -> f64 {
+        self.origin_s
     }
 
     /// The delay of a label first written in `slice`.

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use model::stream::TapConfig;
 use text::decode::Decoder;
+use text::fusion::{Fusion, Lexicon};
 
 use crate::endpoint::{EndReason, Endpointer};
 use crate::front::AcceptError;
@@ -28,6 +29,7 @@ pub struct Stream {
     shared: Arc<Shared>,
     listener: Listener,
     decoder: Decoder,
+    fusion: Option<Arc<Fusion>>,
     endpointer: Option<Endpointer>,
     n_best: usize,
     has_evidence: bool,
@@ -51,6 +53,7 @@ impl Stream {
         let slice_s = shared.clockwork.slice_s();
         Ok(Self {
             decoder: Decoder::new(n_classes, &options.decoder),
+            fusion: options.decoder.fusion.clone(),
             endpointer: options.endpoint.map(|rules| Endpointer::new(rules, slice_s)),
             record: Record::new(shared.clockwork, n_classes),
             n_best,
@@ -78,7 +81,7 @@ impl Stream {
 
     /// What the current utterance sounds like so far; nothing if nothing was said.
     pub fn partial(&self) -> Option<Heard> {
-        Heard::new(&[self.decoder.best()], &self.shared, &self.record, None)
+        Heard::new(&[self.decoder.best()], &self.shared, self.lexicon(), &self.record, None)
     }
 
     /// Takes the utterances that have ended.
@@ -145,8 +148,13 @@ impl Stream {
     /// Ends the utterance.
     fn end(&mut self, reason: EndReason) {
         let hypotheses = self.decoder.finish(self.n_best);
-        self.ended.extend(Heard::new(&hypotheses, &self.shared, &self.record, Some(reason)));
+        let heard = Heard::new(&hypotheses, &self.shared, self.lexicon(), &self.record, Some(reason));
+        self.ended.extend(heard);
         self.begin();
+    }
+
+    fn lexicon(&self) -> Option<&Lexicon> {
+        self.fusion.as_ref()?.lexicon()
     }
 
     fn begin(&mut self) {

@@ -1,5 +1,7 @@
 //! Model directories: what is written is read back; what is broken, missing or hostile is told in one line.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod tiny;
 
 use std::fs;

@@ -1,5 +1,7 @@
 //! Hours through one stream: memory stays where it is.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod tiny;
 
 use asr::{Recognizer, StreamOptions};
@@ -12,7 +14,7 @@ fn resident_bytes() -> Option<usize> {
 }
 
 #[test]
-fn an_hour_through_one_stream_needs_no_more_memory_than_its_first_minutes() {
+fn half_an_hour_through_one_stream_needs_no_more_memory_than_its_first_minutes() {
     let recognizer = Recognizer::from_parts(tiny::letters(Cmvn::Online)).unwrap();
     let options = StreamOptions { has_evidence: true, ..StreamOptions::default() };
     let mut stream = recognizer.stream(&options).unwrap();
@@ -24,14 +26,14 @@ fn an_hour_through_one_stream_needs_no_more_memory_than_its_first_minutes() {
             n_tokens += stream.take_ended().iter().map(|heard| heard.segment.tokens.len()).sum::<usize>();
         }
     };
-    hear(5);
+    hear(3);
     let Some(before) = resident_bytes() else {
         eprintln!("skipped: this system does not tell how much memory is in use");
         return;
     };
-    hear(55);
+    hear(27);
     let after = resident_bytes().expect("it was told before");
-    assert!(1000 < n_tokens, "{n_tokens}");
-    // An hour of feature frames is 26 MB, of log-probabilities 3 MB.
-    assert!(after < before + (2 << 20), "{before} bytes became {after}");
+    assert!(500 < n_tokens, "{n_tokens}");
+    // Half an hour of feature frames is 13 MB, of log-probabilities 2 MB, of evidence 3 MB.
+    assert!(after < before + (1 << 20), "{before} bytes became {after}");
 }

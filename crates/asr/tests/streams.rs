@@ -1,13 +1,20 @@
 //! One engine: a stream equals the file, alone equals among others, whatever the cuts, the rate and the mode.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod tiny;
 
+use std::sync::Arc;
+
+use asr::verify::{Chunking, Difference, chunkings, compare};
 use asr::{Heard, Recognizer, Stream, StreamOptions};
 use audio::Selection;
 use audio::bulk::Utterance;
 use audio::features::cmvn::CmvnStats;
 use model::config::Cmvn;
 use proptest::prelude::*;
+use text::decode::DecoderConfig;
+use text::fusion::{Fusion, Lexicon, Sources};
 use text::labels::Units;
 
 fn recognizer(cmvn: Cmvn) -> Recognizer {
@@ -288,6 +295,48 @@ fn the_health_of_layers_is_of_all_recordings_in_any_order_of_threads() {
         assert!(health.iter().all(|layer| (0.0..=1.0).contains(&layer.entropy)), "{health:?}");
         assert!(health[0].agreement.is_none() && health[1].agreement.is_some());
     }
+}
+
+#[test]
+fn the_proof_finds_no_difference_in_any_cut_and_finds_one_where_there_is_one() {
+    let recognizer = recognizer(Cmvn::Online);
+    let n_classes = recognizer.labels().n_classes();
+    let options = StreamOptions::default();
+    let samples = tiny::sound(4, 24_000);
+    let whole = recognizer.trace(&samples, 16_000, None, &options).unwrap();
+    assert_eq!(whole.n_chunks, 1);
+    for chunking in chunkings(5, 1) {
+        let cut = recognizer.trace(&samples, 16_000, Some(&chunking), &options).unwrap();
+        assert_eq!(compare(&cut, &whole, n_classes), None, "{chunking:?}");
+        assert_eq!(cut.n_chunks == samples.len(), chunking == Chunking::Equal(1));
+    }
+    let mut changed = samples.clone();
+    changed[12_000] += 900.0;
+    let other = recognizer.trace(&changed, 16_000, None, &options).unwrap();
+    assert!(matches!(compare(&other, &whole, n_classes), Some(Difference::LogProb { .. })));
+    let shorter = recognizer.trace(&samples[..20_000], 16_000, None, &options).unwrap();
+    assert!(matches!(compare(&shorter, &whole, n_classes), Some(Difference::Count { .. })));
+    let mut renamed = whole.clone();
+    renamed.heard[0].segment.tokens[0].start_s += 0.04;
+    assert!(matches!(compare(&renamed, &whole, n_classes), Some(Difference::Heard { .. })));
+}
+
+#[test]
+fn words_of_a_lexicon_have_their_times_and_are_the_text() {
+    let parts = tiny::parts(Cmvn::Online, Units::Phones, &["a", "b", "c", "d", "e", "sil"]);
+    let recognizer = Recognizer::from_parts(parts).unwrap();
+    let lexicon =
+        Lexicon::parse("one a b\none b\ntwo c\nthree d e\nfour e a\nfive d\nsix e", recognizer.labels()).unwrap();
+    let sources = Sources { lexicon: Some(lexicon), ..Sources::default() };
+    let fusion = Some(Arc::new(Fusion::new(recognizer.labels(), sources).unwrap()));
+    let decoder = DecoderConfig { fusion, ..DecoderConfig::default() };
+    let options = StreamOptions { decoder, ..StreamOptions::default() };
+    let heard = at_once(&mut recognizer.stream(&options).unwrap(), &tiny::sound(3, 60_000), 16_000);
+    let segment = &heard[0].segment;
+    assert!(!segment.words.is_empty());
+    assert_eq!(segment.words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" "), segment.text);
+    assert!(segment.words.is_sorted_by(|a, b| a.end_s <= b.start_s + 1e-9), "{:?}", segment.words);
+    assert!(["one", "two", "three", "four", "five", "six"].contains(&segment.words[0].text.as_str()));
 }
 
 #[test]

@@ -118,6 +118,18 @@ impl ModelConfig {
         if has_front_end { FRAMES_PER_SLICE } else { 1 }
     }
 
+    /// Floating-point operations of the products that an utterance of `n_frames` needs at the least, on the way forward.
+    pub fn flops(&self, n_frames: usize) -> u64 {
+        let n_slices = n_frames.div_ceil(self.frames_per_slice());
+        let of_slice = match self {
+            Self::Srf(srf) => srf.flops_per_slice(),
+            Self::Lstm(lstm) => lstm.flops_per_slice(),
+            Self::Cnn(cnn) => cnn.flops_per_slice(),
+            Self::Transformer(transformer) => transformer.flops_per_slice(n_slices),
+        };
+        n_slices as u64 * of_slice
+    }
+
     fn layers(&self) -> Vec<LayerSummary> {
         match self {
             Self::Srf(srf) => srf::layers(srf),

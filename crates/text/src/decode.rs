@@ -23,16 +23,19 @@ pub(crate) use prefixes::NONE;
 pub const DEFAULT_BEAM: usize = 100;
 
 /// Log-probabilities below this one, and what is no number, count as this one: exp(-10000) is 0 in every format.
-const FLOOR: f32 = -1e4;
+pub(crate) const FLOOR: f32 = -1e4;
 
 /// How hypotheses are searched for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Search {
     /// The likeliest class of every slice; repeats merge, blanks go.
     Greedy,
-    /// Prefix beam search: the likeliest label sequences, summed over all their alignments.
+    /// Prefix beam search: the likeliest label sequences, each summed over its alignments.
+    ///
+    /// What is skipped for speed could not have come into the beam: the search is that of the definition.
+    /// What was said more than 1500 slices ago is settled as the best prefix has it.
     Beam {
-        /// How many prefixes live on after each slice.
+        /// How many prefixes live on after each slice, with a quarter more in reserve.
         width: usize,
     },
 }
@@ -224,4 +227,4 @@ impl Decoder {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

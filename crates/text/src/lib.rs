@@ -2,9 +2,15 @@
 
 pub mod labels;
 
+mod edges;
 pub mod fusion;
+pub mod lm;
 
+pub mod align_ctc;
 pub mod decode;
-pub mod output;
 
+pub mod output;
+pub mod words;
+
+pub mod calibration;
 pub mod score;

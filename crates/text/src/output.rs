@@ -2,6 +2,11 @@
 //!
 //! Every format is a pure function from the transcript to a text, so that a server and a command write the same bytes.
 
+mod json;
+mod plain;
+mod subtitles;
+mod textgrid;
+
 use std::fmt;
 use std::str::FromStr;
 
@@ -185,8 +190,24 @@ impl Transcript {
     /// for CSV drop the heading line of all but the first.
     pub fn format(&self, format: Format) -> String {
         match format {
-            Format::Text | Format::Trn => self.text() + "\n",
-            _ => String::new(),
+            Format::Text => plain::text(self),
+            Format::Json => json::format(self),
+            Format::Ctm => plain::ctm(self),
+            Format::Trn => plain::trn(self),
+            Format::Srt => subtitles::srt(self),
+            Format::Vtt => subtitles::vtt(self),
+            Format::TextGrid => textgrid::format(self),
+            Format::Csv => plain::csv(self),
         }
     }
 }
+
+impl Segment {
+    /// The segment by itself as a JSON object on one line, as it stands in the list of a whole transcript.
+    pub fn to_json(&self) -> String {
+        json::segment(self).to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -14,7 +14,6 @@ mod counts;
 mod labels;
 mod system;
 
-pub mod confidence;
 pub mod ctm;
 pub mod fold;
 pub mod read;

@@ -7,6 +7,7 @@ pub mod chart;
 pub mod page;
 mod sections;
 mod ticks;
+pub mod whole;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,8 @@ use std::path::{Path, PathBuf};
 use crate::events::log::{self, History, LogError};
 use page::Page;
 
+pub use sections::duration;
+pub(crate) use sections::{best_epoch, epoch_s};
 pub use ticks::number;
 
 /// Name of the page in a run directory.

@@ -43,6 +43,7 @@ fn make_variances_positive(model: &ModelConfig, values: &mut [f32]) {
 }
 
 /// Six letters and the space.
+#[allow(dead_code, reason = "not every test needs it")]
 pub(crate) fn letters(cmvn: Cmvn) -> ModelParts {
     parts(cmvn, Units::Chars, &[" ", "a", "b", "c", "d", "e", "f"])
 }
@@ -63,7 +64,7 @@ pub(crate) fn sound(seed: u64, n_samples: usize) -> Vec<f32> {
 }
 
 /// A WAV file of 16-bit samples.
-#[allow(dead_code)]
+#[allow(dead_code, reason = "not every test needs it")]
 pub(crate) fn save(path: &Path, values: &[f32], rate_hz: u32) {
     audio::wav::save(path, &Samples { rate_hz, values: values.to_vec() }).unwrap();
 }

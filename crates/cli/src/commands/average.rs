@@ -25,7 +25,7 @@ pub(crate) struct Args {
     epochs: Option<usize>,
 
     /// The model directory to write
-    #[arg(long)]
+    #[arg(long, short, value_name = "DIR")]
     out: PathBuf,
 }
 

@@ -10,7 +10,7 @@ use model::weights;
 use crate::Exit;
 use crate::printer::Printer;
 
-/// Tell what a recipe or a model amounts to: parameters, receptive field, look-ahead, delay, layers
+/// Tell what a recipe or a model amounts to: parameters, look-ahead, delay, layers
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -22,7 +22,7 @@ pub(crate) struct Args {
     #[arg(value_name = "CONFIG|MODEL")]
     path: PathBuf,
 
-    /// One JSON object on one line
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
 }
@@ -76,9 +76,12 @@ fn read_directory(dir: &Path) -> anyhow::Result<Recipe> {
 fn heading(summary: &Summary) -> String {
     let Summary { architecture, parameters, receptive_field_frames, look_ahead_frames, delay_ms, layers: _ } = summary;
     let (total, trainable) = (grouped(parameters.total), grouped(parameters.trainable));
-    let frames = |n: &Option<usize>| n.map_or_else(|| "the whole utterance".to_owned(), |n| format!("{n} frames"));
-    let (receptive_field, look_ahead) = (frames(receptive_field_frames), frames(look_ahead_frames));
-    let delay = delay_ms.map_or_else(|| "the whole utterance".to_owned(), |ms| format!("{ms} ms"));
+    let whole = || "the whole utterance".to_owned();
+    // Without a bound to one side but with one to the other, everything before is heard.
+    let past = || if look_ahead_frames.is_some() { "everything before".to_owned() } else { whole() };
+    let receptive_field = receptive_field_frames.map_or_else(past, |frames| format!("{frames} frames"));
+    let look_ahead = look_ahead_frames.map_or_else(whole, |frames| format!("{frames} frames"));
+    let delay = delay_ms.map_or_else(whole, |ms| format!("{ms} ms"));
     format!(
         "architecture     {architecture}\n\
          parameters       {total} ({trainable} trainable)\n\
@@ -106,7 +109,7 @@ fn row(layer: &LayerSummary) -> [String; 3] {
 }
 
 /// `1968922` as `1,968,922`.
-fn grouped(number: u64) -> String {
+pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let groups: Vec<&str> =
         digits.as_bytes().rchunks(3).rev().map(|group| str::from_utf8(group).expect("digits are ASCII")).collect();

@@ -38,11 +38,11 @@ pub(crate) struct Args {
     changes: Vec<Override>,
 
     /// A folder that `srf prepare` made
-    #[arg(long)]
+    #[arg(long, value_name = "DIR")]
     data: PathBuf,
 
     /// The run directory
-    #[arg(long, value_name = "RUN")]
+    #[arg(long, short, value_name = "RUN")]
     out: PathBuf,
 
     /// Start from this model directory; with other labels, the class capsules are made anew
@@ -50,7 +50,7 @@ pub(crate) struct Args {
     from: Option<PathBuf>,
 
     /// Threads; the result does not depend on it [default: all cores]
-    #[arg(long)]
+    #[arg(long, value_name = "N")]
     threads: Option<usize>,
 
     /// Minutes from one checkpoint to the next; one is written after each epoch besides
@@ -81,13 +81,20 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
         save_every: minutes(save_every)?,
         max_cache_bytes: (cache.max(0.0) * f64::from(1 << 30)) as u64,
     };
-    let stop = stop_on_signal()?;
-    let screen = Screen::new(out);
-    let outcome = train(&job, &screen, &stop)?;
-    screen.finish();
-    tell(&outcome, out);
+    let outcome = watch(&job, out)?;
     let is_clean = matches!(outcome, Outcome::Finished { n_left_out: 0, .. }) && n_problems == 0;
     Ok(if is_clean { Exit::Done } else { Exit::Problems })
+}
+
+/// Trains behind a bar until the end or until Ctrl-C, and tells how it ended.
+pub(super) fn watch(job: &TrainJob, out: &Printer) -> anyhow::Result<Outcome> {
+    let stop = stop_on_signal()?;
+    let screen = Screen::new(out);
+    let outcome = train(job, &screen, &stop);
+    screen.finish();
+    let outcome = outcome?;
+    tell(&outcome, out);
+    Ok(outcome)
 }
 
 fn minutes(minutes: f64) -> anyhow::Result<Duration> {
@@ -128,7 +135,7 @@ fn tell(outcome: &Outcome, out: &Printer) {
     }
 }
 
-fn machine() -> Machine {
+pub(super) fn machine() -> Machine {
     let read = |path| std::fs::read_to_string(path).unwrap_or_default();
     let processor = read("/proc/cpuinfo");
     let processor = processor.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));

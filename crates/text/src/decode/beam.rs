@@ -9,7 +9,7 @@
 //! from(l, c)    = blank(l) where c is the last label of l, total(l) otherwise
 //! ```
 //!
-//! and the `width` prefixes with the largest total, plus what language model and hotwords add, live on.
+//! and the prefixes with the largest total, plus what language model and hotwords add, live on: the width asked for and a quarter more.
 //! A new prefix has one parent only, so its score is `from + p(c) + bonus`, and with prefixes and labels in falling
 //! order most pairs need not be looked at: none behind the first that cannot beat the worst of `width` prefixes
 //! already found. Nothing that would be in the beam is lost by that.
@@ -28,6 +28,10 @@ const SETTLE_EVERY_SLICES: usize = 64;
 ///
 /// Two readings of one spot that are as good as each other would otherwise stay for ever, and all behind it twice.
 const MAX_OPEN_SLICES: usize = 1500;
+
+/// One in so many prefixes more than asked for lives on: those at the edge of a beam have lost so many alignments
+/// that their order says little, and some of them win in the end.
+const RESERVE: usize = 4;
 
 /// A prefix in the beam.
 #[derive(Clone, Debug)]
@@ -75,6 +79,14 @@ struct Candidate {
     state: State,
 }
 
+/// The new sums of a prefix that was in the beam: over alignments that end in a blank, in its last label, in either.
+#[derive(Clone, Copy)]
+struct Stay {
+    blank: f64,
+    label: f64,
+    total: f64,
+}
+
 /// The state behind some slices.
 pub(super) struct Beam {
     width: usize,
@@ -102,8 +114,7 @@ struct Shared {
 struct Scratch {
     /// The classes of a slice, likeliest first.
     labels: Vec<(f32, u32)>,
-    /// New sums of the entries: blank and label.
-    stays: Vec<(f64, f64)>,
+    stays: Vec<Stay>,
     /// For every entry a bit for each class by which a child is in the beam.
     children: Vec<u64>,
     candidates: Vec<Candidate>,
@@ -116,7 +127,7 @@ struct Scratch {
 impl Beam {
     pub(super) fn new(n_classes: usize, width: usize, first_class: usize, fusion: Option<Arc<Fusion>>) -> Self {
         let mut beam = Self {
-            width: width.max(1),
+            width: width.max(1) + width / RESERVE,
             blank: n_classes as u32 - 1,
             first_class: first_class as u32,
             fusion,
@@ -202,8 +213,9 @@ impl Beam {
                 }
                 label += f64::from(log_prob(slice, entry.class));
             }
-            stays.push((blank, label));
-            ranking.push((log_add(blank, label) + entry.bonus, index as u32));
+            let total = log_add(blank, label);
+            stays.push(Stay { blank, label, total });
+            ranking.push((total + entry.bonus, index as u32));
         }
     }
 
@@ -294,7 +306,7 @@ impl Beam {
         self.scratch = scratch;
     }
 
-    fn stayed(&mut self, index: usize, (blank, label): (f64, f64), slice: &[f32], at: usize) -> Entry {
+    fn stayed(&mut self, index: usize, stay: Stay, slice: &[f32], at: usize) -> Entry {
         let entry = &self.entries[index];
         let by_blank = self.timings.pause(entry.best_path(), f64::from(log_prob(slice, self.blank)));
         let mut by_label = Path::IMPOSSIBLE;
@@ -308,7 +320,8 @@ impl Beam {
         }
         self.prefixes.hold_again(entry.node);
         let (node, class, bonus, state) = (entry.node, entry.class, entry.bonus, entry.state);
-        Entry { node, class, blank, label, total: log_add(blank, label), bonus, state, by_blank, by_label }
+        let Stay { blank, label, total } = stay;
+        Entry { node, class, blank, label, total, bonus, state, by_blank, by_label }
     }
 
     fn grown(&mut self, candidate: &Candidate, slice: &[f32], at: usize) -> Entry {

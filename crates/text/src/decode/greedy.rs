@@ -47,12 +47,12 @@ impl Greedy {
 }
 
 impl Token {
-    pub(super) fn new(class: usize, at: usize, confidence: f32) -> Self {
+    pub(crate) fn new(class: usize, at: usize, confidence: f32) -> Self {
         Self { class, start_slice: at, end_slice: at + 1, peak_slice: at, confidence }
     }
 
     /// The run goes on by one slice.
-    pub(super) fn extend(&mut self, at: usize, confidence: f32) {
+    pub(crate) fn extend(&mut self, at: usize, confidence: f32) {
         self.end_slice = at + 1;
         if self.confidence < confidence {
             (self.confidence, self.peak_slice) = (confidence, at);

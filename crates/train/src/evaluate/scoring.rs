@@ -1,12 +1,14 @@
 //! What a recogniser wrote against what was said: pairs of texts in, error rates with intervals out.
 
 use rayon::prelude::*;
+use text::calibration::{Bin, Judged, bins, expected_calibration_error, normalised_cross_entropy};
 use text::labels::Units;
 use text::labels::mapping::PhoneMapping;
 use text::labels::timit::Folded;
 use text::score::compare::{Interval, Paired, bootstrap};
-use text::score::confidence::Calibration;
-use text::score::{Alignment, Cost, Heading, Network, System, TooLongError, Traits, Utterance, Word, align};
+use text::score::{
+    Alignment, Cost, Heading, Network, Pair, System, TooLongError, Traits, Utterance, Verdict, Word, align,
+};
 
 use crate::events::ErrorCounts;
 
@@ -72,7 +74,33 @@ pub struct Rate {
     /// The error rate, and what 95 of 100 other draws of such utterances would give.
     pub interval: Interval,
     /// Whether confidences mean what they say, where there are any.
-    pub calibration: Option<Calibration>,
+    pub confidences: Option<Confidences>,
+}
+
+/// How confidences and truth fit together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Confidences {
+    /// Normalised cross entropy: 1 where they tell all, 0 where they tell no more than the share of right words does,
+    /// below where they mislead; absent where all words are right, or all wrong.
+    pub nce: Option<f64>,
+    /// Expected calibration error.
+    pub ece: f64,
+    /// Words by confidence, in equal parts of 0 to 1.
+    pub bins: Vec<Bin>,
+}
+
+impl Confidences {
+    /// Of all recognised words; nothing where some have no confidence, or there are none.
+    fn of(system: &System) -> Option<Self> {
+        if !system.utterances().all(|utterance| utterance.traits.hypothesis_confidences) {
+            return None;
+        }
+        let pairs = system.utterances().flat_map(|utterance| &utterance.alignment.pairs);
+        let judge = |pair: &Pair| Some((pair.hypothesis.as_ref()?.confidence as f32, pair.verdict == Verdict::Correct));
+        let judged: Vec<Judged> = pairs.filter_map(judge).collect();
+        let ece = expected_calibration_error(&judged)?;
+        Some(Self { nce: normalised_cross_entropy(&judged), ece, bins: bins(&judged).to_vec() })
+    }
 }
 
 impl Rate {
@@ -122,8 +150,8 @@ pub fn score(
         system.add(&speaker, Utterance { id, sequence, traits, alignment, ..Utterance::default() });
     }
     let interval = bootstrap(&Paired::new(&system, &system), scoring.n_replications, scoring.seed).first;
-    let calibration = Calibration::of(&system);
-    Ok(Rate { measure, system, interval, calibration })
+    let confidences = Confidences::of(&system);
+    Ok(Rate { measure, system, interval, confidences })
 }
 
 /// What is compared of an answer: reference and hypothesis.

@@ -179,7 +179,7 @@ pub enum LoadSummaryError {
 
 impl From<&Rate> for RateSummary {
     fn from(rate: &Rate) -> Self {
-        let Rate { measure, system, interval, calibration } = rate;
+        let Rate { measure, system, interval, confidences } = rate;
         let (counts, n_wrong, n) = (system.counts(), system.n_wrong(), system.n_utterances());
         Self {
             measure: measure.name().to_owned(),
@@ -189,8 +189,8 @@ impl From<&Rate> for RateSummary {
             counts: counts.into(),
             n_utterances_wrong: n_wrong,
             sentence_error_rate: (n > 0).then(|| n_wrong as f64 / n as f64),
-            nce: calibration.as_ref().and_then(|calibration| calibration.nce),
-            ece: calibration.as_ref().map(|calibration| calibration.ece),
+            nce: confidences.as_ref().and_then(|confidences| confidences.nce),
+            ece: confidences.as_ref().map(|confidences| confidences.ece),
             speakers: system.speakers.iter().map(SpeakerSummary::from).collect(),
         }
     }

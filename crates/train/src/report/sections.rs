@@ -2,10 +2,9 @@
 
 mod capsules;
 
-use std::fmt::Write as _;
 
 use text::score::report::html;
-use text::score::{Counts, Verdict};
+use text::score::{Alignment, Counts, Verdict};
 
 use super::chart::{Chart, Scale, Series};
 use super::page::{self, escape, gallery, tiles};
@@ -22,6 +21,11 @@ const MAX_POINTS: usize = 400;
 const MAX_SKIPPED: usize = 50;
 /// From this ratio of the largest to the smallest loss on, equal ratios say more than equal steps.
 const WIDE_RATIO: f64 = 20.0;
+
+/// How alignments are to be read.
+pub(super) const ALIGNMENT_KEY: &str =
+    "Said over <span class=\"words\"><span class=\"s\">heard instead</span>, \
+     <span class=\"d\">said but not heard</span>, <span class=\"n\">heard but not said</span></span>";
 
 pub(super) fn title(history: &History) -> String {
     history.start().map_or_else(|| "A run".to_owned(), |start| start.recipe_name.clone())
@@ -88,7 +92,7 @@ fn percent(errors: &ErrorCounts) -> String {
 }
 
 /// A length of time in the two units that matter: `12.3 s`, `4 min 05 s`, `3 h 20 min`.
-pub(crate) fn duration(duration_s: f64) -> String {
+pub fn duration(duration_s: f64) -> String {
     let whole_s = duration_s.max(0.0).round() as u64;
     match whole_s {
         0..60 => format!("{duration_s:.1} s"),
@@ -201,26 +205,26 @@ pub(super) fn speed(history: &History) -> String {
 
 pub(super) fn examples(history: &History) -> String {
     let Some(shown) = history.last_examples() else { return String::new() };
-    let mut html = format!(
-        "<p class=\"note\">After epoch {}. Said over <span class=\"words\"><span class=\"s\">heard instead</span>, \
-         <span class=\"d\">said but not heard</span>, <span class=\"n\">heard but not said</span></span></p>\n",
-        shown.epoch
-    );
+    let mut html = format!("<p class=\"note\">After epoch {}. {ALIGNMENT_KEY}</p>\n", shown.epoch);
     for example in &shown.examples {
         let Ok(alignment) = align_words(&example.reference, &example.hypothesis) else { continue };
-        let counts = Counts::from(&alignment);
-        let is_right = alignment.pairs.iter().all(|pair| pair.verdict == Verdict::Correct);
-        let mark = if is_right { " \u{2713}" } else { "" };
-        let _ = writeln!(
-            html,
-            "<div class=\"example\"><h3>{} \u{2013} {} of {} wrong{mark}</h3><div class=\"words\">{}</div></div>",
-            escape(&example.id),
-            counts.n_errors(),
-            counts.n_reference(),
-            html::alignment(&alignment)
-        );
+        html.push_str(&self::example(&example.id, "", &alignment));
     }
     html
+}
+
+/// An utterance: its name, whatever HTML there is to add, and what was said over what was heard.
+pub(super) fn example(name: &str, extra: &str, alignment: &Alignment) -> String {
+    let counts = Counts::from(alignment);
+    let is_right = alignment.pairs.iter().all(|pair| pair.verdict == Verdict::Correct);
+    let mark = if is_right { " \u{2713}" } else { "" };
+    format!(
+        "<div class=\"example\"><h3>{} \u{2013} {} of {} wrong{mark}</h3>{extra}<div class=\"words\">{}</div></div>\n",
+        escape(name),
+        counts.n_errors(),
+        counts.n_reference(),
+        html::alignment(alignment)
+    )
 }
 
 pub(super) fn skipped(history: &History) -> String {

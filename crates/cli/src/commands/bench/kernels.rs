@@ -1,7 +1,8 @@
 //! Capsule layers by themselves, forward and backward.
 
 use ::kernels::routing::{self, GradientPaths, Packed, Routing, Saved, Utterance, UtteranceBack, Workspace};
-use model::config::SrfConfig;
+use anyhow::bail;
+use model::config::{ModelConfig, SrfConfig};
 use model::summary::FRAMES_PER_SLICE;
 use serde::Serialize;
 
@@ -35,7 +36,9 @@ struct Kernels {
 }
 
 pub(super) fn run(model: Preset, n_steps: usize, json: bool, out: &Printer) -> anyhow::Result<()> {
-    let config = model.config();
+    let ModelConfig::Srf(config) = model.config() else {
+        bail!("`{}` has no capsule layers to measure, expected a network of capsules", model.name());
+    };
     let n_slices = N_FRAMES.div_ceil(FRAMES_PER_SLICE);
     let mut operations = Vec::new();
     for (name, routing, layers) in layers(&config) {

@@ -1,7 +1,8 @@
 //! The networks of the paper's tables by short names.
 
-use model::config::{Dropout, PerLayer, SrfConfig};
-use model::summary::srf_parameters;
+use model::config::{
+    CnnConfig, Directions, Dropout, LstmConfig, Merge, ModelConfig, PerLayer, SrfConfig, TransformerConfig,
+};
 use serde::Serialize;
 
 /// A network to measure.
@@ -27,6 +28,28 @@ pub(super) enum Preset {
     Srf10small,
     /// WSJ SRF-10L big
     Srf10big,
+    /// TIMIT BLSTM-5L-250H, both directions side by side
+    Blstm5,
+    /// TIMIT ULSTM-3L-421H
+    Ulstm3,
+    /// TIMIT CNN-10L-Maxout
+    Cnn10,
+    /// TIMIT TF-5L
+    Tf5,
+    /// TIMIT TF-10L
+    Tf10,
+    /// TIMIT TF-20L
+    Tf20,
+    /// WSJ BLSTM-5L
+    Blstm5Wsj,
+    /// WSJ ULSTM-5L
+    Ulstm5Wsj,
+    /// WSJ CNN-10L
+    Cnn10Wsj,
+    /// WSJ CNN-15L
+    Cnn15Wsj,
+    /// WSJ TF-20L
+    Tf20Wsj,
 }
 
 impl Preset {
@@ -35,27 +58,60 @@ impl Preset {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    pub(super) fn config(self) -> SrfConfig {
+    pub(super) fn config(self) -> ModelConfig {
         match self {
             Self::Srf1small => {
                 let none = PerLayer::Same(0);
-                let small = timit(1);
-                SrfConfig { primary_height: 20, window_left: none.clone(), window_right: none, ..small }
+                srf(SrfConfig { primary_height: 20, window_left: none.clone(), window_right: none, ..timit(1) })
             }
-            Self::Srf1 => timit(1),
-            Self::Srf2 => timit(2),
-            Self::Srf5 => timit(5),
-            Self::Srf7 => timit(7),
-            Self::Srf7smallWsj => wsj(7, 52, 26, 16),
-            Self::Srf7big => wsj(7, 60, 30, 20),
-            Self::Srf10small => wsj(10, 52, 26, 16),
-            Self::Srf10big => wsj(10, 60, 30, 20),
+            Self::Srf1 => srf(timit(1)),
+            Self::Srf2 => srf(timit(2)),
+            Self::Srf5 => srf(timit(5)),
+            Self::Srf7 => srf(timit(7)),
+            Self::Srf7smallWsj => srf(wsj(7, 52, 26, 16)),
+            Self::Srf7big => srf(wsj(7, 60, 30, 20)),
+            Self::Srf10small => srf(wsj(10, 52, 26, 16)),
+            Self::Srf10big => srf(wsj(10, 60, 30, 20)),
+            Self::Blstm5 => ModelConfig::Lstm(LstmConfig::new(63)),
+            Self::Ulstm3 => {
+                let directions = Directions::Forward;
+                ModelConfig::Lstm(LstmConfig { layers: 3, cells: 421, directions, ..LstmConfig::new(63) })
+            }
+            Self::Cnn10 => ModelConfig::Cnn(CnnConfig::new(63)),
+            Self::Tf5 => transformer(5),
+            Self::Tf10 => transformer(10),
+            Self::Tf20 => transformer(20),
+            Self::Blstm5Wsj => lstm_wsj(441, Directions::Both),
+            Self::Ulstm5Wsj => lstm_wsj(662, Directions::Forward),
+            Self::Cnn10Wsj => cnn_wsj(10, 140, 300),
+            Self::Cnn15Wsj => cnn_wsj(15, 100, 215),
+            Self::Tf20Wsj => {
+                ModelConfig::Transformer(TransformerConfig { width: 256, inner: 1488, ..TransformerConfig::new(32) })
+            }
         }
     }
 
     pub(super) fn parameters(self) -> u64 {
-        srf_parameters(&self.config()).total
+        self.config().parameters().total
     }
+}
+
+fn srf(config: SrfConfig) -> ModelConfig {
+    ModelConfig::Srf(config)
+}
+
+fn transformer(layers: usize) -> ModelConfig {
+    ModelConfig::Transformer(TransformerConfig { layers, ..TransformerConfig::new(63) })
+}
+
+fn lstm_wsj(cells: usize, directions: Directions) -> ModelConfig {
+    let merge = Merge::Average;
+    ModelConfig::Lstm(LstmConfig { front_end: true, cells, directions, merge, ..LstmConfig::new(32) })
+}
+
+fn cnn_wsj(layers: usize, narrow_filters: usize, wide_filters: usize) -> ModelConfig {
+    let config = CnnConfig { front_end: true, layers, narrow_filters, wide_filters, pool: 1, ..CnnConfig::new(32) };
+    ModelConfig::Cnn(CnnConfig { dense_width: 1024, ..config })
 }
 
 fn timit(layers: usize) -> SrfConfig {

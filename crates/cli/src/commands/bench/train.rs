@@ -6,10 +6,9 @@ use model::config::AdamConfig;
 use model::frames::Frames;
 use model::init::initialise;
 use model::layers::Draw;
+use model::network::{Mode, Network};
 use model::optim::Adam;
 use model::random::Random;
-use model::srf::{Mode, Srf};
-use model::summary::FRAMES_PER_SLICE;
 
 use super::machine::{noise, time};
 use super::{Preset, Report};
@@ -21,12 +20,12 @@ const RATE: f64 = 1e-4;
 
 pub(super) fn measure(model: Preset, n_steps: usize) -> Report {
     let config = model.config();
-    let (mut net, layout) = Srf::<f32>::new(&config);
+    let (mut net, layout) = Network::<f32>::new(&config);
     let mut params = initialise(Arc::new(layout), 0);
     let n_trainable = params.layout.n_trainable();
     let mut adam = Adam::new(AdamConfig::default(), n_trainable);
-    let x = random_frames(config.features);
-    let labels = random_labels(config.classes);
+    let x = random_frames(config.n_features(), net.margin());
+    let labels = random_labels(config.n_classes());
     let labels: Vec<&[u32]> = labels.iter().map(Vec::as_slice).collect();
     let names: Vec<u64> = (0..N_UTTERANCES as u64).collect();
     let mut gradient = vec![0.0; n_trainable];
@@ -41,14 +40,13 @@ pub(super) fn measure(model: Preset, n_steps: usize) -> Report {
         net.backward(&params.values, mode, &x, &mut gradient);
         adam.update(params.trainable_mut(), &gradient, RATE);
     });
-    let n_slices = N_UTTERANCES * N_FRAMES.div_ceil(FRAMES_PER_SLICE);
     // Forward, and a product for the weights and one for the inputs on the way back.
-    let flops = 3.0 * n_slices as f64 * config.flops_per_slice() as f64;
+    let flops = 3.0 * N_UTTERANCES as f64 * config.flops(N_FRAMES) as f64;
     Report::new("train", model, N_UTTERANCES * N_FRAMES, flops, seconds)
 }
 
-fn random_frames(width: usize) -> Frames<f32> {
-    let mut frames = Frames::new(width, Srf::<f32>::MARGIN);
+fn random_frames(width: usize, margin: [usize; 2]) -> Frames<f32> {
+    let mut frames = Frames::new(width, margin);
     frames.resize_for([N_FRAMES; N_UTTERANCES]);
     for (utterance, values) in frames.each_real_mut().into_iter().enumerate() {
         values.copy_from_slice(&noise(&format!("utterance {utterance}"), N_FRAMES * width));

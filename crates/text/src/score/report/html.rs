@@ -81,8 +81,8 @@ fn spelling(word: Option<&Word>) -> String {
     word.map_or_else(|| NOTHING.to_owned(), |word| String::from_utf8_lossy(&word.text).into_owned())
 }
 
-/// The words most often wrong against what they were taken for.
-fn confusions(system: &System) -> String {
+/// The words most often wrong against what they were taken for, as a picture.
+pub fn confusions(system: &System) -> String {
     let mut cells: BTreeMap<(String, String), usize> = BTreeMap::new();
     let mut totals: BTreeMap<String, usize> = BTreeMap::new();
     for pair in system.utterances().flat_map(|utterance| &utterance.alignment.pairs) {
@@ -106,7 +106,7 @@ fn confusions(system: &System) -> String {
 fn matrix(words: &[String], cells: &BTreeMap<(String, String), usize>) -> String {
     let margin = 9 * words.iter().map(|word| word.chars().count()).max().unwrap_or(1).min(20);
     let size = margin + CELL * words.len() + 4;
-    let mut svg = format!("<svg class=\"confusions\" width=\"{size}\" height=\"{size}\" role=\"img\">\n");
+    let mut svg = format!("<div class=\"wide\"><svg class=\"confusions\" width=\"{size}\" height=\"{size}\" role=\"img\">\n");
     for (at, word) in words.iter().enumerate() {
         let (middle, word) = (margin + CELL * at + CELL - 5, escape(word));
         let _ = writeln!(svg, "<text x=\"{}\" y=\"{middle}\" text-anchor=\"end\">{word}</text>", margin - 4);
@@ -125,7 +125,7 @@ fn matrix(words: &[String], cells: &BTreeMap<(String, String), usize>) -> String
              <title>{said} \u{2192} {heard}: {n}</title></rect>"
         );
     }
-    svg + "</svg>\n<p>Rows were said, columns were heard, \u{2205} is nothing; darker is more often.</p>\n"
+    svg + "</svg></div>\n<p class=\"note\">Rows were said, columns were heard, \u{2205} is nothing; darker is more often.</p>\n"
 }
 
 fn utterance_row(speaker: &str, utterance: &Utterance) -> String {

@@ -154,7 +154,8 @@ impl<'a> Summary<'a> {
             Numbers::Counts => n_wrong as f64,
         }));
         if self.has_confidences {
-            row.push(format!("{:7.3} ", round(normalised_cross_entropy(self.system), 3)));
+            let entropy = entropy(&counts, confidences(self.system.speakers.iter()));
+            row.push(format!("{:7.3} ", round(entropy, 3)));
         }
         row
     }
@@ -249,11 +250,6 @@ fn confidences<'a>(speakers: impl Iterator<Item = &'a Speaker>) -> (usize, f64) 
         wrong += speaker_wrong;
     }
     (n_words, right + wrong)
-}
-
-/// What the confidences of all words tell beyond the mere share of right ones; no number where all are right, or wrong.
-pub(crate) fn normalised_cross_entropy(system: &System) -> f64 {
-    entropy(&system.counts(), confidences(system.speakers.iter()))
 }
 
 /// Normalised cross entropy: what the confidences tell beyond the mere share of right words.

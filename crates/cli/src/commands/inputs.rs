@@ -1,4 +1,4 @@
-//! What `srf features` is given: recordings, directories, Kaldi directories, manifests and wav.scp files in, a list of
+//! What commands that read many recordings are given: recordings, directories, Kaldi directories, manifests and wav.scp files in, a list of
 //! utterances out.
 
 use std::collections::HashMap;
@@ -17,12 +17,12 @@ use crate::printer::Printer;
 const MAX_LINE_BYTES: u64 = 1 << 24;
 
 /// All utterances, and how many lines or files could not become one (each was told).
-pub(super) struct Inputs {
-    pub(super) utterances: Vec<Utterance>,
-    pub(super) n_problems: usize,
+pub(crate) struct Inputs {
+    pub(crate) utterances: Vec<Utterance>,
+    pub(crate) n_problems: usize,
 }
 
-pub(super) fn gather(paths: &[PathBuf], out: &Printer) -> Inputs {
+pub(crate) fn gather(paths: &[PathBuf], out: &Printer) -> Inputs {
     let mut inputs = Inputs { utterances: Vec::new(), n_problems: 0 };
     for path in paths {
         let extension = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
@@ -91,7 +91,7 @@ impl Inputs {
 }
 
 /// A whole recording, whose name is its key; nobody knows the speaker.
-fn whole(path: PathBuf) -> Utterance {
+pub(crate) fn whole(path: PathBuf) -> Utterance {
     let id = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     Utterance { speaker: id.clone(), id, path, selection: Selection::default() }
 }
