@@ -6,6 +6,7 @@
 //! | `weights.safetensors` | the numbers of the network ([`model::weights`]) |
 //! | `labels.txt` | what its classes stand for ([`text::labels`]) |
 //! | `cmvn.json` | sums of the training set's features; needed where they are normalised by them |
+//! | `times.json` | what to add to the start and end of each label, in seconds; absent where it was not learned |
 //! | `card.md` | what a person should know of the model; may be absent |
 //!
 //! Directories are not trusted: every file has a limit, sizes are checked before anything of that size is allocated,
@@ -26,6 +27,7 @@ use model::config::{FeaturesConfig, ModelConfig, Recipe};
 use model::params::{Layout, Params};
 use model::weights;
 use text::labels::LabelSet;
+use text::reach::Reach;
 
 use crate::features::mapping;
 
@@ -33,9 +35,11 @@ const CONFIG: &str = "config.toml";
 const WEIGHTS: &str = "weights.safetensors";
 const LABELS: &str = "labels.txt";
 const CMVN: &str = "cmvn.json";
+const TIMES: &str = "times.json";
 const CARD: &str = "card.md";
 
 const MAX_CMVN_BYTES: u64 = 4 << 20;
+const MAX_TIMES_BYTES: u64 = 16 << 20;
 const MAX_CARD_BYTES: u64 = 1 << 20;
 
 /// Everything that a model directory holds.
@@ -49,6 +53,8 @@ pub struct ModelParts {
     pub labels: LabelSet,
     /// Sums over the features of the training set.
     pub cmvn: Option<CmvnStats>,
+    /// How far labels reach beyond the slices where they are written; empty where it was not learned.
+    pub reach: Reach,
     /// The numbers of the network, as [`Layout`] orders them.
     pub values: Vec<f32>,
     /// What a person should know of it, in Markdown.
@@ -93,13 +99,14 @@ pub fn read(dir: &Path) -> Result<ModelParts, ReadModelError> {
     let Recipe { model, features, .. } = Recipe::load(&config)?;
     let labels = LabelSet::load(&dir.join(LABELS))?;
     let cmvn = read_statistics(dir.join(CMVN))?;
+    let reach = read_times(dir.join(TIMES), &labels)?;
     let card = read_text(&dir.join(CARD), MAX_CARD_BYTES)?.unwrap_or_default();
     let weights = dir.join(WEIGHTS);
     let (found, params) = weights::load(&weights)?;
     if found != model {
         return Err(ReadModelError::OtherModel { weights, config });
     }
-    let parts = ModelParts { model, features, labels, cmvn, values: params.values, card };
+    let parts = ModelParts { model, features, labels, cmvn, reach, values: params.values, card };
     parts.check().map_err(|cause| ReadModelError::Parts { path: dir.to_owned(), cause })?;
     Ok(parts)
 }
@@ -119,11 +126,14 @@ pub fn write(dir: &Path, parts: &ModelParts) -> Result<(), WriteModelError> {
     write(CONFIG, &parts.recipe().format())?;
     write(LABELS, &parts.labels.format())?;
     write(CARD, &parts.card)?;
-    match &parts.cmvn {
-        Some(stats) => write(CMVN, &statistics::format(stats))?,
-        // Statistics of an earlier model must not outlive it.
-        None if dir.join(CMVN).exists() => fs::remove_file(dir.join(CMVN)).map_err(io(&dir.join(CMVN)))?,
-        None => {}
+    let times = (!parts.reach.is_empty()).then(|| parts.reach.format(&parts.labels));
+    for (name, text) in [(CMVN, parts.cmvn.as_ref().map(statistics::format)), (TIMES, times)] {
+        match text {
+            Some(text) => write(name, &text)?,
+            // What was learned of an earlier model must not outlive it.
+            None if dir.join(name).exists() => fs::remove_file(dir.join(name)).map_err(io(&dir.join(name)))?,
+            None => {}
+        }
     }
     let params = Params { values: parts.values.clone(), layout: Arc::new(Layout::new(&parts.model)) };
     Ok(weights::save(&dir.join(WEIGHTS), &parts.model, &params)?)
@@ -132,6 +142,11 @@ pub fn write(dir: &Path, parts: &ModelParts) -> Result<(), WriteModelError> {
 fn read_statistics(path: PathBuf) -> Result<Option<CmvnStats>, ReadModelError> {
     let Some(text) = read_text(&path, MAX_CMVN_BYTES)? else { return Ok(None) };
     statistics::parse(&text).map(Some).map_err(|message| ReadModelError::Cmvn { path, message })
+}
+
+fn read_times(path: PathBuf, labels: &LabelSet) -> Result<Reach, ReadModelError> {
+    let Some(text) = read_text(&path, MAX_TIMES_BYTES)? else { return Ok(Reach::default()) };
+    Reach::parse(&text, labels).map_err(|message| ReadModelError::Times { path, message })
 }
 
 /// The text of a file of limited size; `None` where there is no such file.

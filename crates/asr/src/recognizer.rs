@@ -10,6 +10,7 @@ use audio::features::{Extractor, FeaturesConfig};
 use model::config::ModelConfig;
 use model::inference::Inference;
 use text::labels::LabelSet;
+use text::reach::Reach;
 
 use crate::delay::Clockwork;
 use crate::directory::{self, InvalidParts, ModelParts, ReadModelError};
@@ -34,6 +35,7 @@ pub(crate) struct Shared {
     pub(crate) labels: LabelSet,
     pub(crate) kinds: Kinds,
     pub(crate) cmvn: Option<CmvnStats>,
+    pub(crate) reach: Reach,
     pub(crate) clockwork: Clockwork,
     pub(crate) card: String,
 }
@@ -56,7 +58,7 @@ impl Recognizer {
     /// A recogniser of a model in memory.
     pub fn from_parts(parts: ModelParts) -> Result<Self, InvalidParts> {
         parts.check()?;
-        let ModelParts { model, features, labels, cmvn, values, card } = parts;
+        let ModelParts { model, features, labels, cmvn, reach, values, card } = parts;
         let front_end = crate::features::mapping(&features);
         let network = Inference::new(&model, &values);
         let shared = Shared {
@@ -67,6 +69,7 @@ impl Recognizer {
             network,
             labels,
             cmvn,
+            reach,
             card,
         };
         Ok(Self { shared: Arc::new(shared) })
@@ -97,6 +100,11 @@ impl Recognizer {
     /// What the classes stand for.
     pub fn labels(&self) -> &LabelSet {
         &self.shared.labels
+    }
+
+    /// How far labels reach beyond the slices where they are written.
+    pub fn reach(&self) -> &Reach {
+        &self.shared.reach
     }
 
     /// The network.

@@ -12,6 +12,7 @@ pub(crate) mod evaluate;
 pub(crate) mod features;
 pub(crate) mod gop;
 pub(crate) mod info;
+pub(crate) mod learn_times;
 pub(crate) mod man;
 pub(crate) mod prepare;
 pub(crate) mod runs;

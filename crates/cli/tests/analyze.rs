@@ -9,6 +9,7 @@ use model::config::{Cmvn, FeaturesConfig, ModelConfig, SrfConfig};
 use model::init::initialise;
 use model::params::Layout;
 use text::labels::{LabelSet, Units};
+use text::reach::Reach;
 
 const OURS: &str = "the directory is ours";
 
@@ -18,7 +19,8 @@ fn write_model(dir: &Path) {
     let model = ModelConfig::Srf(config);
     let values = initialise::<f32>(Layout::new(&model).into(), 7).values;
     let features = FeaturesConfig { cmvn: Cmvn::None, ..FeaturesConfig::default() };
-    let parts = ModelParts { model, features, labels, cmvn: None, values, card: String::new() };
+    let parts =
+        ModelParts { model, features, labels, cmvn: None, reach: Reach::default(), values, card: String::new() };
     directory::write(dir, &parts).expect(OURS);
 }
 

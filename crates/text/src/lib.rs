@@ -10,6 +10,7 @@ pub mod align_ctc;
 pub mod decode;
 
 pub mod output;
+pub mod reach;
 pub mod words;
 
 pub mod calibration;

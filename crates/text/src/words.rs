@@ -7,6 +7,7 @@ use crate::decode::{Hypothesis, Token};
 use crate::fusion::Lexicon;
 use crate::labels::{LabelSet, Units};
 use crate::output::{Alternative, Segment, TokenResult, Word};
+use crate::reach::Reach;
 
 /// When slices are.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -103,18 +104,24 @@ pub fn confidence(tokens: &[Token]) -> Option<f32> {
 ///
 /// Hypotheses that read the same (they differ in silence, or in how words are said) are one reading, whose share is
 /// the sum of theirs. The times of the segment are those of its first and last token.
-pub fn segment(labels: &LabelSet, lexicon: Option<&Lexicon>, hypotheses: &[Hypothesis], clock: Clock) -> Segment {
+pub fn segment(
+    labels: &LabelSet,
+    lexicon: Option<&Lexicon>,
+    hypotheses: &[Hypothesis],
+    clock: Clock,
+    reach: &Reach,
+) -> Segment {
     let Some(best) = hypotheses.first() else { return Segment::default() };
     let mut readings = readings(labels, lexicon, hypotheses);
     let first = readings.remove(0);
-    let start = best.tokens.first().map_or(0, |token| token.start_slice);
-    let end = best.tokens.last().map_or(0, |token| token.end_slice);
+    let spans = reach.spans(&best.tokens, clock);
+    let tokens = best.tokens.iter().zip(&spans);
     Segment {
         text: first.text,
-        start_s: clock.time_s(start),
-        end_s: clock.time_s(end),
-        words: words(labels, lexicon, best).into_iter().map(|word| timed(word, best, clock)).collect(),
-        tokens: best.tokens.iter().filter_map(|token| token_result(labels, token, clock)).collect(),
+        start_s: spans.first().map_or(clock.start_s, |span| span[0]),
+        end_s: spans.last().map_or(clock.start_s, |span| span[1]),
+        words: words(labels, lexicon, best).into_iter().map(|word| timed(word, best, &spans)).collect(),
+        tokens: tokens.filter_map(|(token, span)| token_result(labels, token, *span)).collect(),
         confidence: confidence(&best.tokens),
         alternatives: readings,
     }
@@ -137,18 +144,18 @@ fn readings(labels: &LabelSet, lexicon: Option<&Lexicon>, hypotheses: &[Hypothes
     readings
 }
 
-fn timed(word: SpokenWord, hypothesis: &Hypothesis, clock: Clock) -> Word {
-    let tokens = &hypothesis.tokens[word.first_token..word.end_token];
-    let start = tokens.first().map_or(0, |token| token.start_slice);
-    let end = tokens.last().map_or(0, |token| token.end_slice);
-    Word { text: word.text, start_s: clock.time_s(start), end_s: clock.time_s(end), confidence: confidence(tokens) }
+fn timed(word: SpokenWord, hypothesis: &Hypothesis, spans: &[[f64; 2]]) -> Word {
+    let range = word.first_token..word.end_token;
+    let start_s = spans[range.clone()].first().map_or(0.0, |span| span[0]);
+    let end_s = spans[range.clone()].last().map_or(0.0, |span| span[1]);
+    Word { text: word.text, start_s, end_s, confidence: confidence(&hypothesis.tokens[range]) }
 }
 
-fn token_result(labels: &LabelSet, token: &Token, clock: Clock) -> Option<TokenResult> {
+fn token_result(labels: &LabelSet, token: &Token, [start_s, end_s]: [f64; 2]) -> Option<TokenResult> {
     Some(TokenResult {
         text: written(labels, token.class)?.to_owned(),
-        start_s: clock.time_s(token.start_slice),
-        end_s: clock.time_s(token.end_slice),
+        start_s,
+        end_s,
         confidence: Some(token.confidence),
         evidence: None,
         delay: None,
@@ -177,7 +184,7 @@ mod tests {
     #[test]
     fn characters_are_joined_between_spaces() {
         let set = LabelSet::new(Units::Chars, [" ", "A", "B", "<eos>"]).unwrap();
-        let found = segment(&set, None, &[hypothesis(&[1, 2, 3, 1, 1, 3, 4], -1.0)], CLOCK);
+        let found = segment(&set, None, &[hypothesis(&[1, 2, 3, 1, 1, 3, 4], -1.0)], CLOCK, &Reach::default());
         assert_eq!(found.text, "AB B");
         let words: Vec<(&str, f64, f64)> = found.words.iter().map(|w| (w.text.as_str(), w.start_s, w.end_s)).collect();
         assert_eq!(words, [("AB", 2.0, 3.5), ("B", 6.0, 6.5)]);
@@ -189,11 +196,11 @@ mod tests {
     fn phones_are_words_only_with_a_lexicon() {
         let set = LabelSet::new(Units::Phones, ["sil", "b", "iy"]).unwrap();
         let mut said = hypothesis(&[1, 2, 3], -1.0);
-        let found = segment(&set, None, std::slice::from_ref(&said), CLOCK);
+        let found = segment(&set, None, std::slice::from_ref(&said), CLOCK, &Reach::default());
         assert_eq!((found.text.as_str(), found.words.len()), ("sil b iy", 0));
         let lexicon = Lexicon::parse("bee b iy\n", &set).unwrap();
         said.words = vec![WordSpan { word: 0, first_token: 1, end_token: 3 }];
-        let found = segment(&set, Some(&lexicon), &[said], CLOCK);
+        let found = segment(&set, Some(&lexicon), &[said], CLOCK, &Reach::default());
         assert_eq!((found.text.as_str(), found.words[0].start_s, found.words[0].end_s), ("bee", 2.0, 3.5));
     }
 
@@ -209,7 +216,7 @@ mod tests {
         let set = LabelSet::new(Units::Chars, [" ", "A", "B"]).unwrap();
         let list =
             [hypothesis(&[2], 0.0), hypothesis(&[3], -1.0), hypothesis(&[2, 1], -2.0), hypothesis(&[1, 3], -3.0)];
-        let found = segment(&set, None, &list, CLOCK);
+        let found = segment(&set, None, &list, CLOCK, &Reach::default());
         assert_eq!((found.text.as_str(), found.alternatives.len()), ("A", 1));
         let total = 1.0 + (-1f64).exp() + (-2f64).exp() + (-3f64).exp();
         let expected = ((-1f64).exp() + (-3f64).exp()) / total;

@@ -9,6 +9,7 @@ pub mod events;
 pub mod report;
 pub mod runs;
 pub mod tensorboard;
+pub mod times;
 pub mod trainer;
 
 mod noise;

@@ -59,6 +59,14 @@ pub enum ReadModelError {
         /// What is wrong with it.
         message: String,
     },
+    /// The times of the labels are not written as they should be.
+    #[error("`{path}`: {message}", path = path.display())]
+    Times {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        message: String,
+    },
     /// The parts do not fit each other.
     #[error("`{path}`: {cause}", path = path.display())]
     Parts {

@@ -10,6 +10,7 @@ use model::init::initialise;
 use model::params::Layout;
 use model::random::Random;
 use text::labels::{LabelSet, Units};
+use text::reach::Reach;
 
 /// A network of two capsule layers over 18 values a frame.
 pub(crate) fn parts(cmvn: Cmvn, units: Units, symbols: &[&str]) -> ModelParts {
@@ -33,7 +34,15 @@ pub(crate) fn parts(cmvn: Cmvn, units: Units, symbols: &[&str]) -> ModelParts {
     values.iter_mut().for_each(|value| *value += (0.8 * random.uniform() - 0.4) as f32);
     values.iter_mut().for_each(|value| *value = value.max(-0.9));
     make_variances_positive(&model, &mut values);
-    ModelParts { model, features, labels, cmvn: None, values, card: "# A tiny model\n".to_owned() }
+    ModelParts {
+        model,
+        features,
+        labels,
+        cmvn: None,
+        reach: Reach::default(),
+        values,
+        card: "# A tiny model\n".to_owned(),
+    }
 }
 
 fn make_variances_positive(model: &ModelConfig, values: &mut [f32]) {

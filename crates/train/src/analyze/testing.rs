@@ -6,6 +6,7 @@ use model::config::{FeaturesConfig, ModelConfig, SrfConfig};
 use model::init::initialise;
 use model::params::Layout;
 use text::labels::{LabelSet, Units};
+use text::reach::Reach;
 
 use super::spectrogram::Spectrogram;
 use super::{Analysis, Layer, Routes};
@@ -18,7 +19,16 @@ pub(crate) fn recognizer() -> Recognizer {
     let model = ModelConfig::Srf(config);
     let values = initialise::<f32>(Layout::new(&model).into(), 7).values;
     let features = FeaturesConfig { cmvn: model::config::Cmvn::None, ..FeaturesConfig::default() };
-    Recognizer::from_parts(ModelParts { model, features, labels, cmvn: None, values, card: String::new() }).unwrap()
+    Recognizer::from_parts(ModelParts {
+        model,
+        features,
+        labels,
+        cmvn: None,
+        reach: Reach::default(),
+        values,
+        card: String::new(),
+    })
+    .unwrap()
 }
 
 /// Routes with these masses and probabilities, `[slices, classes]`, the blank being the last class; one layer of two

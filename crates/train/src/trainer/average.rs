@@ -6,6 +6,7 @@ use asr::directory::{self, ModelParts, ReadModelError};
 use audio::features::cmvn::CmvnStats;
 use model::config::{ReadConfigError, Recipe};
 use text::labels::{LabelSet, ParseLabelsError};
+use text::reach::Reach;
 
 use super::checkpoint::{Checkpoint, ReadCheckpointError};
 
@@ -122,7 +123,8 @@ fn parts(path: &Path, checkpoint: Checkpoint) -> Result<ModelParts, AverageError
     let labels =
         LabelSet::parse(&head.labels).map_err(|cause| AverageError::Labels { path: path.to_owned(), cause })?;
     let cmvn = head.cmvn.as_deref().and_then(CmvnStats::from_kaldi);
-    Ok(ModelParts { model: recipe.model, features: recipe.features, labels, cmvn, values, card: String::new() })
+    let reach = Reach::default();
+    Ok(ModelParts { model: recipe.model, features: recipe.features, labels, cmvn, reach, values, card: String::new() })
 }
 
 #[cfg(test)]

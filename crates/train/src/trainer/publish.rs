@@ -3,14 +3,18 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use asr::Recognizer;
 use asr::directory::{self, ModelParts};
 use audio::features::cmvn::CmvnStats;
 use model::config::TrainingConfig;
+use text::reach::Reach;
 
 use super::TrainJob;
 use super::checkpoint::{Head, State};
 use super::error::TrainError;
+use crate::corpus::Unwatched;
 use crate::events::Measured;
+use crate::times;
 
 /// Everything that a model directory holds.
 pub(super) fn parts(job: &TrainJob, values: Vec<f32>, head: &Head, card: String) -> ModelParts {
@@ -19,6 +23,7 @@ pub(super) fn parts(job: &TrainJob, values: Vec<f32>, head: &Head, card: String)
         features: job.recipe.features.clone(),
         labels: job.data.labels.clone(),
         cmvn: head.cmvn.as_deref().and_then(CmvnStats::from_kaldi),
+        reach: Reach::default(),
         values,
         card,
     }
@@ -33,7 +38,10 @@ pub(super) fn write(
     state: &State,
     dev: Option<&Measured>,
 ) -> Result<(), TrainError> {
-    Ok(directory::write(dir, &parts(job, values, head, card(job, head, state, dev)))?)
+    let parts = parts(job, values, head, card(job, head, state, dev));
+    let recognizer = Recognizer::from_parts(parts.clone()).ok();
+    let reach = recognizer.and_then(|recognizer| times::learn(&recognizer, &job.data.dev, &Unwatched));
+    Ok(directory::write(dir, &ModelParts { reach: reach.unwrap_or_default(), ..parts })?)
 }
 
 fn card(job: &TrainJob, head: &Head, state: &State, dev: Option<&Measured>) -> String {

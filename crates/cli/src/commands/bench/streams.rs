@@ -13,6 +13,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 use text::decode::{DecoderConfig, Search};
 use text::labels::{LabelSet, Units};
+use text::reach::Reach;
 
 use super::Preset;
 use super::machine::{noise, resident_mb};
@@ -74,7 +75,15 @@ impl Setup<'_> {
         let labels = LabelSet::new(Units::Phones, (2..model.n_classes()).map(|class| format!("p{class}")))?;
         let values = initialise::<f32>(Arc::new(Layout::new(&model)), 0).values;
         let features = FeaturesConfig { cmvn: Cmvn::Online, ..FeaturesConfig::default() };
-        Ok(Recognizer::from_parts(ModelParts { model, features, labels, cmvn: None, values, card: String::new() })?)
+        Ok(Recognizer::from_parts(ModelParts {
+            model,
+            features,
+            labels,
+            cmvn: None,
+            reach: Reach::default(),
+            values,
+            card: String::new(),
+        })?)
     }
 
     fn options(&self) -> StreamOptions {

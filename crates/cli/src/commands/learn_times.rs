@@ -1,0 +1,52 @@
+//! `srf learn-times`: a model and a manifest with times in, the model with the reach of its labels out.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
+use asr::Recognizer;
+use asr::directory;
+use text::reach::Reach;
+use train::corpus::manifest;
+
+use crate::Exit;
+use crate::printer::Printer;
+use crate::watch::Bar;
+
+/// Learn from a manifest with times how far labels reach, so that a model tells when they begin and end
+///
+/// A network writes a label where it is surest, somewhere inside its sound. `srf train` does this by itself where the
+/// dev part has times. Writes `times.json` into the model directory.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  srf learn-times --model model/ data/digits/dev.jsonl")]
+pub(crate) struct Args {
+    /// The model directory
+    #[arg(long, short, value_name = "DIR")]
+    model: PathBuf,
+
+    /// Utterances with `words` or `phones` that the model was not trained on
+    #[arg(value_name = "MANIFEST")]
+    manifest: PathBuf,
+}
+
+pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
+    let Args { model, manifest } = args;
+    let parts = directory::ModelParts { reach: Reach::default(), ..directory::read(&model)? };
+    let (listed, problems) = manifest::load(&manifest);
+    problems.iter().for_each(|problem| out.problem(problem));
+    let utterances: Vec<_> = listed.into_iter().map(|listed| listed.utterance).collect();
+    let recognizer = Recognizer::from_parts(parts.clone())?;
+    let watcher = Bar::new(out);
+    let learned = train::times::learn(&recognizer, &utterances, &watcher);
+    watcher.finish();
+    let Some(reach) = learned else {
+        bail!(
+            "`{}`: found too few utterances that have times and are recognised without a mistake, expected some",
+            manifest.display()
+        );
+    };
+    directory::write(&model, &directory::ModelParts { reach, ..parts }).context("could not write the model")?;
+    out.remark(format_args!("wrote `{}`", model.join("times.json").display()));
+    Ok(if problems.is_empty() { Exit::Done } else { Exit::Problems })
+}

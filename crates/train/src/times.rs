@@ -1,0 +1,57 @@
+//! When labels are said: a recogniser and utterances with times in, the reach of its labels out.
+//!
+//! Only utterances that are recognised without a mistake are learned from, label by label.
+
+use asr::Recognizer;
+use text::labels::Units;
+use text::output::TokenResult;
+use text::reach::{Observed, Reach};
+
+use crate::corpus::{Timed, Utterance, Watcher};
+use crate::evaluate::{EvaluateOptions, evaluate};
+
+/// The reach of the labels of `recognizer`, which must not have one yet; none if too few utterances have times and are
+/// recognised.
+pub fn learn(recognizer: &Recognizer, utterances: &[Utterance], watcher: &dyn Watcher) -> Option<Reach> {
+    let labels = recognizer.labels();
+    let with_times: Vec<Utterance> =
+        utterances.iter().filter(|utterance| !timed(utterance, labels.units()).is_empty()).cloned().collect();
+    if with_times.is_empty() {
+        return None;
+    }
+    let evaluation = evaluate(recognizer, &with_times, &EvaluateOptions::default(), watcher);
+    let mut observed = Vec::new();
+    for (answer, transcript) in evaluation.answers.iter().zip(&evaluation.transcripts) {
+        let utterance = with_times.iter().find(|utterance| utterance.id == answer.id);
+        let written: Vec<&TokenResult> = transcript.segments.iter().flat_map(|segment| &segment.tokens).collect();
+        let said = utterance.map_or(&[][..], |utterance| timed(utterance, labels.units()));
+        if !is_right(&written, utterance, said) {
+            continue;
+        }
+        for (token, said) in written.iter().zip(said) {
+            let class = labels.class(&token.text)?;
+            observed.push(Observed {
+                class,
+                written_s: [token.start_s, token.end_s],
+                said_s: [said.start_s, said.end_s],
+            });
+        }
+    }
+    Reach::learn(labels.n_classes(), &observed)
+}
+
+/// The times of an utterance in the units of the labels.
+fn timed(utterance: &Utterance, units: Units) -> &[Timed] {
+    match units {
+        Units::Phones => &utterance.phones,
+        Units::Words => &utterance.words,
+        // Nobody times characters.
+        Units::Chars => &[],
+    }
+}
+
+/// Whether the labels are those of the utterance, one for each of its times.
+fn is_right(written: &[&TokenResult], utterance: Option<&Utterance>, said: &[Timed]) -> bool {
+    let text = utterance.map_or("", |utterance| utterance.text.as_str());
+    written.len() == said.len() && written.iter().map(|token| token.text.as_str()).eq(text.split_whitespace())
+}
