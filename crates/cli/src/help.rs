@@ -87,7 +87,8 @@ mod tests {
     fn the_same_flag_has_the_same_words_in_every_command() {
         for flag in ["json", "threads", "model", "quiet"] {
             let arguments = all();
-            let arguments = arguments.iter().filter(|command| !["bench", "analyze", "gop"].contains(&command.get_name()));
+            let arguments =
+                arguments.iter().filter(|command| !["bench", "analyze", "gop"].contains(&command.get_name()));
             let helps: Vec<String> = arguments
                 .filter_map(|command| command.get_arguments().find(|argument| argument.get_long() == Some(flag)))
                 .map(|argument| argument.get_help().map(ToString::to_string).unwrap_or_default())

@@ -57,7 +57,8 @@ fn a_demo_is_gone_on_with_then_skipped_and_its_advice_works_as_printed() {
     }
     let page = fs::read_to_string(dir.join("report.html")).expect("the demo writes a page");
     assert_loads_nothing(&page);
-    for expected in ["<h2>Result</h2>", "<h2>Routing of ", "<h2>Confusions</h2>", "<h2>Training</h2>", "data:audio/wav"] {
+    for expected in ["<h2>Result</h2>", "<h2>Routing of ", "<h2>Confusions</h2>", "<h2>Training</h2>", "data:audio/wav"]
+    {
         assert!(page.contains(expected), "`{expected}` is missing in the page");
     }
 
@@ -70,8 +71,7 @@ fn a_demo_is_gone_on_with_then_skipped_and_its_advice_works_as_printed() {
     for line in advice.iter().rev() {
         // Forty epochs take longer than a test should.
         let line = line.replace("training.epochs=40", "training.epochs=2");
-        let Output { status, stderr, .. } =
-            Command::new("sh").args(["-c", &line]).output().expect("there is a shell");
+        let Output { status, stderr, .. } = Command::new("sh").args(["-c", &line]).output().expect("there is a shell");
         assert_eq!(status.code(), Some(0), "{line}\n{}", text(&stderr));
     }
 }

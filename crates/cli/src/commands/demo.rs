@@ -208,8 +208,8 @@ impl Demo<'_> {
         self.out.remark(format_args!("\ndone in {took}; open `{}` in a browser. Try next:", page.display()));
         let program = std::env::args_os().next().map_or_else(|| PathBuf::from("srf"), PathBuf::from);
         let [program, model, corpus] = [&program, &self.model(), &self.corpus()].map(|path| shown::quoted(path));
-        let [recipe, test, routing, longer] = ["recipe.toml", "corpus/test.jsonl", "routing", "longer"]
-            .map(|name| shown::quoted(&self.dir.join(name)));
+        let [recipe, test, routing, longer] =
+            ["recipe.toml", "corpus/test.jsonl", "routing", "longer"].map(|name| shown::quoted(&self.dir.join(name)));
         if let Some(at) = example {
             let Utterance { speaker, id, .. } = tested.utterance(at);
             let recording = shown::quoted(&self.corpus().join(format!("audio/{speaker}/{id}.wav")));

@@ -142,7 +142,12 @@ pub(super) fn recognise(
     evaluation
 }
 
-pub(super) fn show(evaluation: &Evaluation, n_replications: usize, speakers: bool, out: &Printer) -> std::io::Result<()> {
+pub(super) fn show(
+    evaluation: &Evaluation,
+    n_replications: usize,
+    speakers: bool,
+    out: &Printer,
+) -> std::io::Result<()> {
     if speakers {
         show_speakers(&evaluation.rate().system, out)?;
     }

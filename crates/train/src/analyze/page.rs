@@ -48,9 +48,10 @@ pub fn page(analysis: &Analysis) -> String {
 pub fn fragment(analysis: &Analysis) -> String {
     // Inside a script element only `<` could end it.
     let data = data(analysis).to_string().replace('<', "\\u003c");
-    let sound = analysis.sound.as_ref().map_or_else(String::new, |sound| {
-        format!("<audio preload=\"auto\" src=\"{}\"></audio>\n", address(sound))
-    });
+    let sound = analysis
+        .sound
+        .as_ref()
+        .map_or_else(String::new, |sound| format!("<audio preload=\"auto\" src=\"{}\"></audio>\n", address(sound)));
     format!(
         "<div class=\"routing\"><style>{STYLE}</style>\n{BODY}{sound}\
          <script type=\"application/json\">{data}</script></div>\n<script>{SCRIPT}</script>\n"

@@ -2,7 +2,6 @@
 
 mod capsules;
 
-
 use text::score::report::html;
 use text::score::{Alignment, Counts, Verdict};
 
@@ -23,8 +22,7 @@ const MAX_SKIPPED: usize = 50;
 const WIDE_RATIO: f64 = 20.0;
 
 /// How alignments are to be read.
-pub(super) const ALIGNMENT_KEY: &str =
-    "Said over <span class=\"words\"><span class=\"s\">heard instead</span>, \
+pub(super) const ALIGNMENT_KEY: &str = "Said over <span class=\"words\"><span class=\"s\">heard instead</span>, \
      <span class=\"d\">said but not heard</span>, <span class=\"n\">heard but not said</span></span>";
 
 pub(super) fn title(history: &History) -> String {

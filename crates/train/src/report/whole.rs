@@ -109,19 +109,23 @@ fn recordings(evaluation: &Evaluation, examples: &[Example]) -> String {
 }
 
 fn speakers(rate: &Rate) -> String {
-    let rows: Vec<Vec<String>> = rate.system.speakers.iter().map(|speaker| {
-        let counts = speaker.counts;
-        vec![
-            String::from_utf8_lossy(&speaker.name).into_owned(),
-            speaker.utterances.len().to_string(),
-            counts.n_reference().to_string(),
-            counts.substitutions.to_string(),
-            counts.deletions.to_string(),
-            counts.insertions.to_string(),
-            percent(counts.error_rate()),
-        ]
-    })
-    .collect();
+    let rows: Vec<Vec<String>> = rate
+        .system
+        .speakers
+        .iter()
+        .map(|speaker| {
+            let counts = speaker.counts;
+            vec![
+                String::from_utf8_lossy(&speaker.name).into_owned(),
+                speaker.utterances.len().to_string(),
+                counts.n_reference().to_string(),
+                counts.substitutions.to_string(),
+                counts.deletions.to_string(),
+                counts.insertions.to_string(),
+                percent(counts.error_rate()),
+            ]
+        })
+        .collect();
     table(&["speaker", "utterances", "labels", "sub", "del", "ins", rate.measure.name()], &rows)
 }
 

@@ -72,7 +72,11 @@ impl Settings {
             Ok(found) => Err(ClaimError::Other { dir, found: found.trim().chars().take(200).collect() }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let is_empty = fs::read_dir(&dir).map_err(failed(&dir))?.next().is_none();
-                if is_empty { fs::write(&file, ours + "\n").map_err(failed(&file)) } else { Err(ClaimError::Foreign { dir }) }
+                if is_empty {
+                    fs::write(&file, ours + "\n").map_err(failed(&file))
+                } else {
+                    Err(ClaimError::Foreign { dir })
+                }
             }
             Err(error) => Err(failed(&file)(error)),
         }

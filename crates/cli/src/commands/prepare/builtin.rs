@@ -104,13 +104,7 @@ pub(crate) fn make_usual(config: &PlainConfig, dir: PathBuf, out: &Printer) -> a
     make(config, USUAL_SPLIT.parse()?, Targets::default(), dir, out)
 }
 
-fn make(
-    config: &PlainConfig,
-    shares: Shares,
-    targets: Targets,
-    dir: PathBuf,
-    out: &Printer,
-) -> anyhow::Result<Exit> {
+fn make(config: &PlainConfig, shares: Shares, targets: Targets, dir: PathBuf, out: &Printer) -> anyhow::Result<Exit> {
     let split = SplitConfig { shares: Some(shares), seed: config.seed, ..SplitConfig::default() };
     let prepare = targets.config(Units::Phones, Labels::Timit(PhoneSet::Score39), split)?;
     let corpus = speak(out, |bar| plain::write(config, &dir, bar), Corpus::n_utterances)?;

@@ -106,7 +106,8 @@ pub fn confusions(system: &System) -> String {
 fn matrix(words: &[String], cells: &BTreeMap<(String, String), usize>) -> String {
     let margin = 9 * words.iter().map(|word| word.chars().count()).max().unwrap_or(1).min(20);
     let size = margin + CELL * words.len() + 4;
-    let mut svg = format!("<div class=\"wide\"><svg class=\"confusions\" width=\"{size}\" height=\"{size}\" role=\"img\">\n");
+    let mut svg =
+        format!("<div class=\"wide\"><svg class=\"confusions\" width=\"{size}\" height=\"{size}\" role=\"img\">\n");
     for (at, word) in words.iter().enumerate() {
         let (middle, word) = (margin + CELL * at + CELL - 5, escape(word));
         let _ = writeln!(svg, "<text x=\"{}\" y=\"{middle}\" text-anchor=\"end\">{word}</text>", margin - 4);

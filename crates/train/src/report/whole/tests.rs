@@ -43,7 +43,8 @@ fn the_first_utterance_of_each_speaker_is_shown_however_it_went() {
 fn the_page_has_result_recordings_routing_and_confusions_and_loads_nothing() {
     let sound = Samples { rate_hz: 16_000, values: vec![0.0; 160] };
     let examples = [Example { answer: 0, sentence: "fish & chips".to_owned(), sound }];
-    let analysis = analysis(vec![routes(&["a", "b"], &[1.0, 0.5, 0.5, 0.2, 1.3, 0.5], &[0.8, 0.1, 0.1, 0.1, 0.8, 0.1])]);
+    let analysis =
+        analysis(vec![routes(&["a", "b"], &[1.0, 0.5, 0.5, 0.2, 1.3, 0.5], &[0.8, 0.1, 0.1, 0.1, 0.8, 0.1])]);
     let (history, evaluation) = (History::default(), evaluation());
     let html = page(&Whole {
         title: "demo",
