@@ -58,15 +58,6 @@ fn both_directions_answer_at_the_end_and_the_same_in_any_pieces() {
 }
 
 #[test]
-fn one_direction_streams() {
-    let keys = "architecture = \"lstm\"\nlayers = 1\ncells = 6\ndirections = \"forward\"";
-    let recognizer = Recognizer::from_parts(parts(keys)).unwrap();
-    assert!(recognizer.can_stream());
-    // Four frames of deltas and half a window.
-    assert_eq!(recognizer.clockwork().algorithmic_ms(), Some(52.5));
-}
-
-#[test]
 fn an_utterance_without_end_is_refused_before_memory_is_gone() {
     let recognizer = Recognizer::from_parts(backward()).unwrap();
     let mut stream = recognizer.stream(&StreamOptions::default()).unwrap();

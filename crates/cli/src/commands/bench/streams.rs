@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::{Context as _, ensure};
 use asr::directory::ModelParts;
 use asr::{Recognizer, Stream, StreamOptions};
-use model::config::{Cmvn, FeaturesConfig, ModelConfig};
+use model::config::{Cmvn, FeaturesConfig};
 use model::init::initialise;
 use model::params::Layout;
 use rayon::prelude::*;
@@ -70,7 +70,7 @@ impl Setup<'_> {
         if let Some(dir) = self.dir {
             return Ok(Recognizer::open(dir)?);
         }
-        let model = ModelConfig::Srf(self.model.config());
+        let model = self.model.config();
         let labels = LabelSet::new(Units::Phones, (2..model.n_classes()).map(|class| format!("p{class}")))?;
         let values = initialise::<f32>(Arc::new(Layout::new(&model)), 0).values;
         let features = FeaturesConfig { cmvn: Cmvn::Online, ..FeaturesConfig::default() };
