@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, bail};
 
-use crate::tidy;
+use crate::{licences, tidy};
 
 const STEPS: &[(&str, &[&str])] = &[
     ("formatting", &["fmt", "--all", "--check"]),
@@ -18,6 +18,7 @@ const STEPS: &[(&str, &[&str])] = &[
 /// Runs every step and says how long each took; stops at the first that fails.
 pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     tidy::run(root)?;
+    licences::run(root)?;
     for (name, args) in STEPS {
         let start = Instant::now();
         let status = Command::new(env!("CARGO"))

@@ -1,7 +1,8 @@
-//! Chores of the project: `cargo xtask ci | tidy | golden FILE...`.
+//! Chores of the project: `cargo xtask ci | tidy | licences | golden FILE...`.
 
 mod ci;
 mod golden;
+mod licences;
 mod tidy;
 
 use std::path::{Path, PathBuf};
@@ -12,8 +13,9 @@ fn main() -> ExitCode {
     let outcome = match args.first().map(String::as_str) {
         Some("ci") => ci::run(&root()),
         Some("golden") => golden::run(&args[1..]),
+        Some("licences") => licences::run(&root()),
         Some("tidy") => tidy::run(&root()),
-        _ => Err(anyhow::anyhow!("expected `ci`, `golden` or `tidy`, found `{}`", args.join(" "))),
+        _ => Err(anyhow::anyhow!("expected `ci`, `golden`, `licences` or `tidy`, found `{}`", args.join(" "))),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

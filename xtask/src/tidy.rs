@@ -11,8 +11,9 @@ const EDGES: &[(&str, &[&str])] = &[
     ("audio", &[]),
     ("text", &[]),
     ("model", &["kernels"]),
-    ("train", &["audio", "model", "text"]),
-    ("cli", &["kernels", "audio", "model", "text", "train"]),
+    ("asr", &["audio", "model", "text"]),
+    ("train", &["audio", "model", "text", "asr"]),
+    ("cli", &["kernels", "audio", "model", "text", "asr", "train"]),
 ];
 
 const MAX_FILE_LINES: usize = 600;

@@ -1,13 +1,29 @@
 //! One file a command: its arguments as typed, and `run`, which turns them into library calls.
 
+pub(crate) mod align;
+pub(crate) mod analyze;
+pub(crate) mod average;
 pub(crate) mod bench;
 pub(crate) mod compare;
+pub(crate) mod completions;
 pub(crate) mod convert;
+pub(crate) mod demo;
+pub(crate) mod evaluate;
 pub(crate) mod features;
+pub(crate) mod gop;
 pub(crate) mod info;
+pub(crate) mod man;
 pub(crate) mod prepare;
+pub(crate) mod runs;
 pub(crate) mod sclite;
 pub(crate) mod score;
+pub(crate) mod train;
+pub(crate) mod transcribe;
 pub(crate) mod validate;
+pub(crate) mod verify_stream;
 
+mod inputs;
+mod recognition;
 mod recordings;
+mod spoken;
+mod text_file;

@@ -3,13 +3,14 @@
 //! Exit codes: 0 done, 1 done with problems, 2 could not start.
 
 mod commands;
+mod help;
 mod hint;
 mod printer;
 mod watch;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{FromArgMatches as _, Parser, Subcommand};
 
 use crate::printer::Printer;
 
@@ -27,15 +28,27 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Demo(commands::demo::Args),
+    Transcribe(Box<commands::transcribe::Args>),
     Prepare(commands::prepare::Args),
     Validate(commands::validate::Args),
-    Convert(commands::convert::Args),
-    Features(commands::features::Args),
-    Info(commands::info::Args),
+    Train(commands::train::Args),
+    Runs(commands::runs::Args),
+    Average(commands::average::Args),
+    Evaluate(commands::evaluate::Args),
     Score(commands::score::Args),
     Compare(commands::compare::Args),
     Sclite(commands::sclite::Args),
+    Info(commands::info::Args),
+    Analyze(commands::analyze::Args),
+    Align(commands::align::Args),
+    Gop(commands::gop::Args),
+    VerifyStream(Box<commands::verify_stream::Args>),
     Bench(commands::bench::Args),
+    Convert(commands::convert::Args),
+    Features(commands::features::Args),
+    Completions(commands::completions::Args),
+    Man(commands::man::Args),
 }
 
 /// How a command that could start ended.
@@ -48,7 +61,9 @@ pub(crate) enum Exit {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    // What clap finds wrong with the arguments ends here, with code 2.
+    let matches = help::command().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let out = Printer::new(cli.quiet);
     match run(cli.command, &out) {
         Ok(Exit::Done) => ExitCode::SUCCESS,
@@ -64,14 +79,26 @@ fn main() -> ExitCode {
 
 fn run(command: Command, out: &Printer) -> anyhow::Result<Exit> {
     match command {
-        Command::Bench(args) => commands::bench::run(args, out),
+        Command::Demo(args) => commands::demo::run(args, out),
+        Command::Transcribe(args) => commands::transcribe::run(*args, out),
         Command::Prepare(args) => commands::prepare::run(args, out),
         Command::Validate(args) => commands::validate::run(args, out),
-        Command::Convert(args) => commands::convert::run(args, out),
-        Command::Features(args) => commands::features::run(args, out),
-        Command::Info(args) => commands::info::run(args, out),
+        Command::Train(args) => commands::train::run(args, out),
+        Command::Runs(args) => commands::runs::run(args, out),
+        Command::Average(args) => commands::average::run(args, out),
+        Command::Evaluate(args) => commands::evaluate::run(args, out),
         Command::Score(args) => commands::score::run(args, out),
         Command::Compare(args) => commands::compare::run(args, out),
         Command::Sclite(args) => commands::sclite::run(args, out),
+        Command::Info(args) => commands::info::run(args, out),
+        Command::Analyze(args) => commands::analyze::run(args, out),
+        Command::Align(args) => commands::align::run(args, out),
+        Command::Gop(args) => commands::gop::run(args, out),
+        Command::VerifyStream(args) => commands::verify_stream::run(*args, out),
+        Command::Bench(args) => commands::bench::run(args, out),
+        Command::Convert(args) => commands::convert::run(args, out),
+        Command::Features(args) => commands::features::run(args, out),
+        Command::Completions(args) => commands::completions::run(args, out),
+        Command::Man(args) => commands::man::run(args, out),
     }
 }

@@ -7,6 +7,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::hint::hint;
 
+/// How much of a partial result is shown: it must not wrap, or it could not be replaced.
+const PARTIAL_CHARS: usize = 79;
+
 /// Where a command writes; made once in `main`.
 pub(crate) struct Printer {
     stdout: io::Stdout,
@@ -35,6 +38,20 @@ impl Printer {
         if !self.is_quiet {
             // A remark that cannot be shown is not worth failing for.
             let _ = writeln!(io::stderr().lock(), "{text}");
+        }
+    }
+
+    /// Whether [`Printer::partial`] shows anything: on a terminal only.
+    pub(crate) fn shows_partial(&self) -> bool {
+        !self.is_quiet && io::stderr().is_terminal()
+    }
+
+    /// What may still change: shown on the last line of the terminal, in place of what was there.
+    pub(crate) fn partial(&self, text: &str) {
+        if self.shows_partial() {
+            let skipped = text.chars().count().saturating_sub(PARTIAL_CHARS);
+            let end: String = text.chars().skip(skipped).collect();
+            let _ = write!(io::stderr().lock(), "\r\x1b[K{end}");
         }
     }
 

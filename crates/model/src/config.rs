@@ -6,11 +6,13 @@
 //! was found and what was expected.
 //! What comes out has been checked: nothing that is sized by it grows beyond the stated limits.
 
+mod augment;
 mod cnn;
 mod error;
 mod features;
 mod limits;
 mod lstm;
+mod overrides;
 mod per_layer;
 mod recipe;
 mod srf;
@@ -22,10 +24,12 @@ mod tests;
 #[cfg(test)]
 pub(crate) use tests::any_srf;
 
+pub use augment::{AugmentConfig, MaskConfig, NoiseConfig};
 pub use cnn::{CnnConfig, CnnDropout, ConvShape};
 pub use error::{InvalidConfig, ReadConfigError};
 pub use features::{Cmvn, FeaturesConfig};
 pub use lstm::{Directions, LstmConfig, LstmDropout, Merge};
+pub use overrides::{Override, OverrideError};
 pub use per_layer::PerLayer;
 pub use recipe::Recipe;
 pub use srf::{CapsuleShape, Dropout, Gradient, Initialiser, PADDING_CLASS, Routing, SrfConfig};
@@ -95,6 +99,17 @@ impl ModelConfig {
             Self::Lstm(lstm) => lstm.classes,
             Self::Cnn(cnn) => cnn.classes,
             Self::Transformer(transformer) => transformer.classes,
+        }
+    }
+
+    /// The same network with another number of output classes.
+    #[must_use]
+    pub fn with_classes(&self, classes: usize) -> Self {
+        match self {
+            Self::Srf(srf) => Self::Srf(SrfConfig { classes, ..srf.clone() }),
+            Self::Lstm(lstm) => Self::Lstm(LstmConfig { classes, ..lstm.clone() }),
+            Self::Cnn(cnn) => Self::Cnn(CnnConfig { classes, ..cnn.clone() }),
+            Self::Transformer(transformer) => Self::Transformer(TransformerConfig { classes, ..transformer.clone() }),
         }
     }
 

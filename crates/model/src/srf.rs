@@ -11,6 +11,7 @@ mod block;
 #[cfg(test)]
 mod tests;
 
+pub use kernels::CtcLoss;
 use kernels::Element;
 use kernels::routing::Workspace;
 

@@ -8,14 +8,17 @@
 //! # Shapes
 //! - in: frames of `[features]`, out: ceil(n / 4) slices of `[classes]` log-probabilities for n frames
 
+mod tap;
 mod window;
 
 #[cfg(test)]
 mod tests;
 
+pub use self::tap::{LayerHealth, TapConfig, Taps};
+
 use std::sync::Arc;
 
-use kernels::routing::{self, Packed, Routing, Utterance, Workspace};
+use kernels::routing::{self, Packed, Routing, Tap, Utterance, Workspace};
 use kernels::{ConvWeights, DenseWeights, Element, log_softmax};
 
 use crate::config::SrfConfig;
@@ -155,6 +158,8 @@ pub struct SrfStream<E> {
     /// Outputs of each capsule layer's last slice.
     poses: Vec<Vec<E>>,
     scratch: Scratch<E>,
+    /// What the routing decides, if anybody looks.
+    taps: Option<Box<Taps<E>>>,
 }
 
 /// Activations on their way from one layer to the next.
@@ -179,8 +184,20 @@ impl<E: Element> SrfStream<E> {
             capsules: config.capsule_shapes().map(of_layer).collect(),
             poses: vec![Vec::new(); config.layers],
             scratch: Scratch { a: Vec::new(), b: Vec::new(), saved: Vec::new(), workspace: Workspace::new() },
+            taps: None,
             net,
         }
+    }
+
+    /// Opens a tap on the routing, or closes it with `None`; what the stream computes stays the same.
+    pub fn tap(&mut self, config: Option<TapConfig>) {
+        let layers = self.net.layers.iter().map(|layer| layer.routing);
+        self.taps = config.map(|config| Box::new(Taps::new(config, layers)));
+    }
+
+    /// What an open tap has gathered; whoever reads it clears it.
+    pub fn taps(&mut self) -> Option<&mut Taps<E>> {
+        self.taps.as_deref_mut()
     }
 
     /// Takes whole frames and appends the log-probabilities of the slices that they complete to `log_probs`.
@@ -222,7 +239,7 @@ impl<E: Element> SrfStream<E> {
 
     /// Takes what the windows hold through all layers.
     fn run(&mut self, is_end: bool, log_probs: &mut Vec<E>) {
-        let Self { net, frames, halves, numbers, capsules, poses, scratch } = self;
+        let Self { net, frames, halves, numbers, capsules, poses, scratch, taps } = self;
         let Scratch { a, b, saved, workspace } = scratch;
         net.conv1.run(frames, a, b);
         halves.push_or_end(b, is_end);
@@ -237,9 +254,13 @@ impl<E: Element> SrfStream<E> {
         resize(b, a.len());
         (E::kernels().squash_forward)(a, net.config.primary_depth, b);
         net.ln_in.run(b, saved, a);
-        for ((layer, window), pose) in net.layers.iter().zip(capsules).zip(poses) {
+        for (index, ((layer, window), pose)) in net.layers.iter().zip(capsules).zip(poses).enumerate() {
             window.push_or_end(a, is_end);
-            layer.run(window, pose, workspace, b);
+            let tap = taps.as_deref_mut().and_then(|taps| taps.open(index, window.n_ready()));
+            layer.run(window, pose, workspace, tap, b);
+            if let Some(taps) = taps {
+                taps.close(index);
+            }
             layer.norm.run(b, saved, a);
         }
         resize(b, a.len() / net.config.class_depth);
@@ -248,12 +269,22 @@ impl<E: Element> SrfStream<E> {
         let start = log_probs.len();
         resize(log_probs, start + a.len());
         log_softmax(a, net.config.classes, &mut log_probs[start..]);
+        if let Some(taps) = taps {
+            taps.compare(&log_probs[start..]);
+        }
     }
 }
 
 impl<E: Element> CapsuleLayer<E> {
     /// Routes the slices that `window` has ready; `pose` is the output of the slice before, empty at the start.
-    fn run(&self, window: &mut Window<E>, pose: &mut Vec<E>, workspace: &mut Workspace<E>, out: &mut Vec<E>) {
+    fn run(
+        &self,
+        window: &mut Window<E>,
+        pose: &mut Vec<E>,
+        workspace: &mut Workspace<E>,
+        tap: Option<Tap<'_, E>>,
+        out: &mut Vec<E>,
+    ) {
         let n_slices = window.n_ready();
         let width = self.routing.output_len();
         resize(out, n_slices * width);
@@ -261,7 +292,7 @@ impl<E: Element> CapsuleLayer<E> {
             return;
         }
         let inputs = window.ready(n_slices);
-        let utterance = Utterance { n_slices, inputs, state: pose, outputs: out, saved: &mut [], tap: None };
+        let utterance = Utterance { n_slices, inputs, state: pose, outputs: out, saved: &mut [], tap };
         routing::forward(&self.routing, &self.packed, &mut [utterance], workspace);
         pose.clear();
         pose.extend_from_slice(&out[(n_slices - 1) * width..]);

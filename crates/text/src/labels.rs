@@ -3,6 +3,7 @@
 //! In: a text in some units (phones, characters or words). Out: class numbers, and back.
 //! Class 0 is always padding and the last class always the CTC blank; the symbols of the set lie between.
 
+pub mod mapping;
 pub mod timit;
 pub mod wsj;
 
@@ -285,12 +286,12 @@ pub enum LoadLabelsError {
         limit: u64,
     },
     /// What stands in it.
-    #[error("`{path}`: {source}")]
+    #[error("`{path}`: {cause}")]
     Parse {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        source: ParseLabelsError,
+        cause: ParseLabelsError,
     },
 }
 
@@ -347,7 +348,7 @@ impl LabelSet {
         }
         let mut text = String::new();
         file.take(MAX_FILE_BYTES).read_to_string(&mut text).map_err(read)?;
-        Self::parse(&text).map_err(|source| LoadLabelsError::Parse { path: path.to_owned(), source })
+        Self::parse(&text).map_err(|cause| LoadLabelsError::Parse { path: path.to_owned(), cause })
     }
 
     /// Writes a `labels.txt`.

@@ -5,104 +5,12 @@
 //! with any number of threads.
 
 use fastrand::Rng;
-use serde::{Deserialize, Serialize};
+use model::config::InvalidConfig;
+pub use model::config::{AugmentConfig, MaskConfig, NoiseConfig};
 
 use crate::noise;
 use crate::playback::play;
 use crate::seed::{between, generator, number_of};
-
-/// What to do; the default does nothing.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct AugmentConfig {
-    /// One of these speeds is drawn for each utterance, such as `[0.9, 1.0, 1.1]`; none leaves them alone.
-    pub speeds: Vec<f64>,
-    /// Noise added to the samples.
-    pub noise: Option<NoiseConfig>,
-    /// Masks laid over the features.
-    pub masks: Option<MaskConfig>,
-}
-
-/// Noise at a signal-to-noise ratio.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct NoiseConfig {
-    /// How many of the utterances get noise, from 0 to 1.
-    pub probability: f32,
-    /// The loudest noise.
-    pub min_snr_db: f32,
-    /// The softest noise.
-    pub max_snr_db: f32,
-}
-
-/// SpecAugment: stretches of time and bands of frequency set to zero, which is the mean of normalised features.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct MaskConfig {
-    /// How many bands.
-    pub n_bands: usize,
-    /// A band has from 0 to this many bins.
-    pub max_bins: usize,
-    /// How many stretches.
-    pub n_stretches: usize,
-    /// A stretch has from 0 to this many frames.
-    pub max_frames: usize,
-    /// And no more than this many percent of the utterance.
-    pub max_percent: usize,
-}
-
-/// Settings that make no sense.
-#[derive(Debug, thiserror::Error, PartialEq)]
-#[non_exhaustive]
-pub enum AugmentConfigError {
-    /// Too fast or too slow to be the same words.
-    #[error("augmentation speed {found}, expected 0.5 to 2")]
-    Speed {
-        /// As set.
-        found: f64,
-    },
-    /// Not a probability.
-    #[error("probability of noise {found}, expected 0 to 1")]
-    Probability {
-        /// As set.
-        found: f32,
-    },
-    /// Not a range.
-    #[error("noise from {min_snr_db} to {max_snr_db} dB, expected finite numbers, the smaller first")]
-    Snr {
-        /// As set.
-        min_snr_db: f32,
-        /// As set.
-        max_snr_db: f32,
-    },
-    /// More than all.
-    #[error("masks of {found} percent of an utterance, expected 0 to 100")]
-    Percent {
-        /// As set.
-        found: usize,
-    },
-}
-
-impl AugmentConfig {
-    /// Whether the settings make sense.
-    pub fn check(&self) -> Result<(), AugmentConfigError> {
-        if let Some(found) = self.speeds.iter().copied().find(|speed| !(0.5..=2.0).contains(speed)) {
-            return Err(AugmentConfigError::Speed { found });
-        }
-        if let Some(NoiseConfig { probability, min_snr_db, max_snr_db }) = self.noise {
-            if !(0.0..=1.0).contains(&probability) {
-                return Err(AugmentConfigError::Probability { found: probability });
-            }
-            if !(min_snr_db <= max_snr_db && min_snr_db.is_finite() && max_snr_db.is_finite()) {
-                return Err(AugmentConfigError::Snr { min_snr_db, max_snr_db });
-            }
-        }
-        match self.masks {
-            Some(MaskConfig { max_percent: found, .. }) if 100 < found => Err(AugmentConfigError::Percent { found }),
-            _ => Ok(()),
-        }
-    }
-}
 
 /// Changes utterances as configured.
 #[derive(Clone, Debug)]
@@ -117,14 +25,24 @@ const FEATURES: u64 = 4;
 
 impl Augmenter {
     /// For a run with this seed.
-    pub fn new(config: AugmentConfig, seed: u64) -> Result<Self, AugmentConfigError> {
-        config.check()?;
+    pub fn new(config: AugmentConfig, seed: u64) -> Result<Self, InvalidConfig> {
+        config.validate()?;
         Ok(Self { config, seed })
     }
 
     /// Whether there is nothing to do.
     pub fn is_off(&self) -> bool {
         self.config == AugmentConfig::default()
+    }
+
+    /// Whether samples change, hence features have to be computed anew in every epoch.
+    pub fn changes_samples(&self) -> bool {
+        !self.config.speeds.is_empty() || self.config.noise.is_some()
+    }
+
+    /// How many times as long as it was an utterance can become.
+    pub fn max_stretch(&self) -> f64 {
+        self.config.speeds.iter().fold(1.0, |stretch: f64, speed| stretch.max(1.0 / speed))
     }
 
     /// Changes the samples of utterance `id` in `epoch`, and says how much faster they are now.

@@ -39,6 +39,18 @@ pub struct AudioPart {
     pub channel: Option<usize>,
 }
 
+impl AudioPart {
+    /// The part as a reader of recordings wants it.
+    pub fn selection(&self) -> audio::Selection {
+        audio::Selection {
+            channel: self.channel.map_or(audio::Channel::Mix, audio::Channel::Only),
+            start_s: self.offset_s.unwrap_or(0.0),
+            // Without an offset the utterance is the whole recording, whatever its length was rounded to.
+            end_s: self.offset_s.zip(self.duration_s).map(|(offset_s, duration_s)| offset_s + duration_s),
+        }
+    }
+}
+
 /// A phone or word with its time, in seconds from the start of the utterance.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timed {
@@ -69,6 +81,19 @@ pub struct Utterance {
     pub phones: Vec<Timed>,
     /// The words with times.
     pub words: Vec<Timed>,
+}
+
+impl Utterance {
+    /// The utterance as one of a list to be heard.
+    pub fn to_be_heard(&self) -> audio::bulk::Utterance {
+        let Self { id, speaker, audio, .. } = self;
+        audio::bulk::Utterance {
+            id: id.clone(),
+            speaker: speaker.clone(),
+            path: audio.path.clone(),
+            selection: audio.selection(),
+        }
+    }
 }
 
 /// A part of a corpus, such as `train` or `dev`.

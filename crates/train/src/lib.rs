@@ -1,8 +1,15 @@
 //! Corpora in, a model directory out.
 
+pub mod analyze;
 pub mod augment;
 pub mod builtin;
 pub mod corpus;
+pub mod evaluate;
+pub mod events;
+pub mod report;
+pub mod runs;
+pub mod tensorboard;
+pub mod trainer;
 
 mod noise;
 mod playback;

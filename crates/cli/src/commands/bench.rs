@@ -5,9 +5,12 @@
 
 mod decode;
 mod kernels;
-mod machine;
+pub(crate) mod machine;
 mod presets;
+mod streams;
 mod train;
+
+use std::path::PathBuf;
 
 use serde::Serialize;
 
@@ -16,30 +19,48 @@ use crate::printer::Printer;
 
 use self::presets::Preset;
 
-/// Measure speed: the kernels of a network, a training step, or decoding
+/// Measure speed: the kernels of a network, a training step, decoding, or whole streams
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   srf bench train --model srf7 --threads 2
   srf bench decode --model srf7 --threads 1 --json
-  srf bench kernels --model srf10big --threads 1")]
+  srf bench kernels --model srf10big --threads 1
+  srf bench streams --streams 100 --threads 2
+  srf bench soak --hours 10")]
 pub(crate) struct Args {
     /// What to measure
     what: What,
 
     /// A network of the paper's tables
-    #[arg(long, default_value = "srf7")]
+    #[arg(long, value_name = "NAME", default_value = "srf7")]
     model: Preset,
 
-    /// Threads to use; all cores if not given
-    #[arg(long)]
+    /// Threads [default: all cores]
+    #[arg(long, value_name = "N")]
     threads: Option<usize>,
 
     /// Times to measure, after a warm-up; the fastest counts
-    #[arg(long, default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = 10)]
     steps: usize,
 
-    /// One JSON object on one line
+    /// A model directory to stream through, instead of random weights
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+
+    /// Width of the beam; 0 for greedy
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    beam: usize,
+
+    /// How many streams at once
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    streams: usize,
+
+    /// How many hours through one stream
+    #[arg(long, default_value_t = 10.0)]
+    hours: f64,
+
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
 }
@@ -52,6 +73,12 @@ enum What {
     Train,
     /// The forward pass of one utterance
     Decode,
+    /// The beam search beside the network
+    Beam,
+    /// Many streams at once, from samples to text
+    Streams,
+    /// Hours through one stream: speed and memory
+    Soak,
 }
 
 /// What was measured of a whole network.
@@ -79,12 +106,16 @@ struct Report {
 }
 
 pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
-    let Args { what, model, threads, steps, json } = args;
+    let Args { what, model, threads, steps, dir, beam, streams, hours, json } = args;
+    let setup = streams::Setup { model, dir: dir.as_deref(), beam };
     let pool = machine::pool(threads)?;
     pool.install(|| match what {
         What::Kernels => kernels::run(model, steps, json, out),
         What::Train => show(&train::measure(model, steps), json, out),
         What::Decode => show(&decode::measure(model, steps), json, out),
+        What::Beam => decode::beam(model, steps, beam, json, out),
+        What::Streams => streams::many(setup, streams, json, out),
+        What::Soak => streams::long(setup, hours, json, out),
     })?;
     Ok(Exit::Done)
 }

@@ -12,7 +12,7 @@ use text::score::read::Source;
 use crate::Exit;
 use crate::printer::Printer;
 
-/// Tell whether one recogniser is better than another, and how sure that is.
+/// Tell whether one recogniser is better than another, and how sure that is
 #[derive(clap::Args)]
 #[command(after_help = "\
 The tests are those of NIST's sc_stats, two-tailed: matched pairs of segments (MAPSSWE), McNemar on
@@ -42,10 +42,10 @@ pub(crate) struct Args {
     replications: u32,
 
     /// Seed of the bootstrap
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
-    /// Write everything as JSON instead
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
 }

@@ -1,6 +1,5 @@
 //! `srf features`: recordings in, a file of features out.
 
-mod inputs;
 mod settings;
 
 use std::path::{Path, PathBuf};
@@ -11,9 +10,9 @@ use audio::ark::Form;
 use audio::bulk::{Format, Summary, n_passes, write_features};
 use audio::features::FeaturesConfig;
 
-use self::inputs::Inputs;
 use self::settings::Settings;
 use crate::Exit;
+use crate::commands::inputs::{self, Inputs};
 use crate::printer::{Printer, human_duration};
 
 /// Compute features of recordings
@@ -36,7 +35,7 @@ pub(crate) struct Args {
     out: PathBuf,
 
     /// What to write, when the extension does not say
-    #[arg(long, value_enum)]
+    #[arg(long, short, value_enum)]
     format: Option<FormatName>,
 
     #[command(flatten)]

@@ -10,7 +10,7 @@ use model::weights;
 use crate::Exit;
 use crate::printer::Printer;
 
-/// Tell what a recipe or a model amounts to: parameters, receptive field, look-ahead, delay, layers
+/// Tell what a recipe or a model amounts to: parameters, look-ahead, delay, layers
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -22,7 +22,7 @@ pub(crate) struct Args {
     #[arg(value_name = "CONFIG|MODEL")]
     path: PathBuf,
 
-    /// One JSON object on one line
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
 }
@@ -109,7 +109,7 @@ fn row(layer: &LayerSummary) -> [String; 3] {
 }
 
 /// `1968922` as `1,968,922`.
-fn grouped(number: u64) -> String {
+pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let groups: Vec<&str> =
         digits.as_bytes().rchunks(3).rev().map(|group| str::from_utf8(group).expect("digits are ASCII")).collect();

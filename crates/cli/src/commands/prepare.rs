@@ -1,6 +1,6 @@
 //! `srf prepare`: a corpus of any kind in, manifests, labels and a summary out.
 
-mod builtin;
+pub(super) mod builtin;
 mod report;
 
 pub(super) use self::report::problems;
@@ -114,12 +114,12 @@ struct Split {
     #[arg(long, value_name = "NAMES", default_value = "")]
     dev_speakers: String,
     /// Which of all possible splits
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 }
 
 /// What a model is to write.
-#[derive(ClapArgs)]
+#[derive(ClapArgs, Default)]
 struct Targets {
     /// What a label is [default: phones for timit and builtin, chars for the rest]
     #[arg(long, value_enum)]
@@ -154,8 +154,9 @@ enum UnitsName {
     Words,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
+#[derive(Clone, Copy, Default, ValueEnum)]
 enum CaseName {
+    #[default]
     Keep,
     Lower,
     Upper,

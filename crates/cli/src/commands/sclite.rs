@@ -23,7 +23,7 @@ use self::arguments::{Formats, Hypothesis, Plan, Report};
 use crate::Exit;
 use crate::printer::Printer;
 
-/// Score transcripts with the arguments and the files of NIST's sclite.
+/// Score transcripts with the arguments and the files of NIST's sclite
 #[derive(clap::Args)]
 #[command(
     disable_help_flag = true,

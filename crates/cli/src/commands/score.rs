@@ -17,7 +17,7 @@ use text::score::{Counts, Pair, Speaker, System, Utterance, Verdict, trn};
 use crate::Exit;
 use crate::printer::Printer;
 
-/// Tell how good recognised text is: word, character or phone error rate.
+/// Tell how good recognised text is: word, character or phone error rate
 #[derive(clap::Args)]
 #[command(after_help = "\
 Formats are found by themselves: trn `words (id)`, Kaldi's text `id words`, stm and ctm.
@@ -80,7 +80,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 
-    /// Write everything as JSON instead
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
 }
@@ -155,8 +155,7 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
         show_confusions(system, n, out)?;
     }
     out.line(rate_line(rate_name(options.unit), &system.counts()))?;
-    let (n_wrong, n) = (system.n_wrong(), system.n_utterances());
-    out.line(format_args!("%SER {:.2} [ {n_wrong} / {n} ]", 100.0 * n_wrong as f64 / n.max(1) as f64))?;
+    out.line(sentence_line(system))?;
     Ok(exit)
 }
 
@@ -189,11 +188,17 @@ fn rate_name(unit: Unit) -> &'static str {
 }
 
 /// The line everybody searches for.
-fn rate_line(name: &str, counts: &Counts) -> String {
+pub(crate) fn rate_line(name: &str, counts: &Counts) -> String {
     let rate = counts.error_rate().map_or_else(|| "undefined".to_owned(), |rate| format!("{:.2}", 100.0 * rate));
     let Counts { substitutions, deletions, insertions, .. } = *counts;
     let (n_errors, n_reference) = (counts.n_errors(), counts.n_reference());
     format!("%{name} {rate} [ {n_errors} / {n_reference}, {insertions} ins, {deletions} del, {substitutions} sub ]")
+}
+
+/// Utterances with an error, in the same form.
+pub(crate) fn sentence_line(system: &System) -> String {
+    let (n_wrong, n) = (system.n_wrong(), system.n_utterances());
+    format!("%SER {:.2} [ {n_wrong} / {n} ]", 100.0 * n_wrong as f64 / n.max(1) as f64)
 }
 
 /// Tells what does not fit, and whether anything does not.
@@ -236,7 +241,7 @@ fn write_html(path: &Path, system: &System, rate: &str) -> anyhow::Result<()> {
     written().with_context(|| format!("could not write `{}`", path.display()))
 }
 
-fn show_speakers(system: &System, out: &Printer) -> std::io::Result<()> {
+pub(crate) fn show_speakers(system: &System, out: &Printer) -> std::io::Result<()> {
     let width = system.speakers.iter().map(|s| lossy(&s.name).chars().count()).max().unwrap_or(0).max(7);
     out.line(format_args!(
         "{:<width$} {:>6} {:>7} {:>6} {:>6} {:>6} {:>7}",

@@ -16,10 +16,10 @@ use crate::watch::Bar;
 /// Tells of missing and unreadable audio, lengths that differ, labels outside the set, ids used twice, empty texts and
 /// texts with more labels than the audio has output frames, each with its file and line. Exit code 1 if there are any.
 #[derive(ClapArgs)]
-#[command(after_help = "Example:\n  srf validate data/timit/train.jsonl data/timit/dev.jsonl --decode")]
+#[command(after_help = "Examples:\n  srf validate data/timit/train.jsonl data/timit/dev.jsonl --decode")]
 pub(crate) struct Args {
     /// The manifests
-    #[arg(required = true)]
+    #[arg(required = true, value_name = "MANIFEST")]
     manifests: Vec<PathBuf>,
     /// The label set [default: `labels.txt` beside the manifest]
     #[arg(long, value_name = "FILE")]

@@ -1,7 +1,8 @@
 //! What can be wrong with a configuration, and where: TOML text and an error in, one line out.
 
 use std::fmt;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read, Take};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -9,7 +10,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// The largest configuration file that is read.
-pub(super) const MAX_CONFIG_BYTES: u64 = 1 << 20;
+const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
 /// A value outside its bounds.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -102,12 +103,8 @@ impl<'a> Source<'a> {
 
     /// The TOML reader's error in our words, on one line.
     pub(super) fn explain(self, error: &toml::de::Error) -> ReadConfigError {
-        let mut error = error.clone();
         let place = self.place(error.span().map(|span| span.start));
-        // Without its input the error shows as the message and, on a line of its own, the key it belongs to.
-        error.set_input(None);
-        let message = error.to_string().trim_end().replace('\n', ", ");
-        ReadConfigError::Syntax { place, message: plain_words(&message) }
+        ReadConfigError::Syntax { place, message: plain_message(error) }
     }
 
     /// Where the key of `problem` stands in `document`.
@@ -124,6 +121,26 @@ fn find_key(document: &DeTable<'_>, dotted: &str) -> Option<usize> {
         (Some(rest), DeValue::Table(table)) => find_key(table, rest),
         _ => Some(value.span().start),
     }
+}
+
+/// What the TOML reader says, on one line and in words for people who write TOML.
+pub(super) fn plain_message(error: &toml::de::Error) -> String {
+    let mut error = error.clone();
+    // Without its input the error shows as the message and, on a line of its own, the key it belongs to.
+    error.set_input(None);
+    plain_words(&error.to_string().trim_end().replace('\n', ", "))
+}
+
+/// The text of a configuration file, if it is not too large for one.
+pub(super) fn read_text(path: &Path) -> Result<String, ReadConfigError> {
+    let io = |source| ReadConfigError::Io { path: path.to_owned(), source };
+    let mut text = String::new();
+    let mut limited: Take<File> = File::open(path).map_err(io)?.take(MAX_CONFIG_BYTES + 1);
+    limited.read_to_string(&mut text).map_err(io)?;
+    if limited.limit() == 0 {
+        return Err(ReadConfigError::TooLarge { path: path.to_owned(), most: MAX_CONFIG_BYTES });
+    }
+    Ok(text)
 }
 
 /// The reader's words for Rust types, in words for people who write TOML.

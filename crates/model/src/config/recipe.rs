@@ -1,14 +1,12 @@
 //! A recipe file in, the model with its features and training settings out.
 
-use std::fs::File;
-use std::io::{Read, Take};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Error};
 
-use super::error::{MAX_CONFIG_BYTES, Source, from_table};
+use super::error::{Source, from_table, read_text};
 use super::{Architecture, FeaturesConfig, InvalidConfig, ModelConfig, ReadConfigError, TrainingConfig};
 
 /// A model, its features and how it is trained; also the `config.toml` of a model directory.
@@ -43,13 +41,7 @@ struct Head {
 impl Recipe {
     /// Reads and checks a recipe file.
     pub fn load(path: &Path) -> Result<Self, ReadConfigError> {
-        let io = |source| ReadConfigError::Io { path: path.to_owned(), source };
-        let mut text = String::new();
-        let mut limited: Take<File> = File::open(path).map_err(io)?.take(MAX_CONFIG_BYTES + 1);
-        limited.read_to_string(&mut text).map_err(io)?;
-        if limited.limit() == 0 {
-            return Err(ReadConfigError::TooLarge { path: path.to_owned(), most: MAX_CONFIG_BYTES });
-        }
+        let text = read_text(path)?;
         Self::parse(&text, path)
     }
 
@@ -67,6 +59,12 @@ impl Recipe {
         toml::to_string(self).expect("plain numbers, words and lists of them have a TOML form")
     }
 
+    /// The first key in which the texts of two recipes differ, with both values.
+    pub fn first_difference(one: &str, other: &str) -> Option<(String, String, String)> {
+        let [one, other] = [one, other].map(|text| toml::from_str::<toml::Table>(text).unwrap_or_default());
+        difference("", &one, &other)
+    }
+
     /// Checks every value against its bounds, and that the tables fit each other.
     pub fn validate(&self) -> Result<(), InvalidConfig> {
         self.model.validate()?;
@@ -77,7 +75,7 @@ impl Recipe {
         InvalidConfig::unless(self.features.n_features() == found, "model.features", found, expected)
     }
 
-    fn from_document(document: Spanned<DeTable<'_>>) -> Result<Self, Error> {
+    pub(super) fn from_document(document: Spanned<DeTable<'_>>) -> Result<Self, Error> {
         let model = document.get_ref().get("model").cloned();
         let span = model.as_ref().map_or(0..0, Spanned::span);
         let Tables { _model, features, training } = from_table(document)?;
@@ -98,4 +96,16 @@ pub(super) fn model_from_table(mut table: Spanned<DeTable<'_>>) -> Result<ModelC
         Architecture::Cnn => from_table(table).map(ModelConfig::Cnn),
         Architecture::Transformer => from_table(table).map(ModelConfig::Transformer),
     }
+}
+
+fn difference(tables: &str, one: &toml::Table, other: &toml::Table) -> Option<(String, String, String)> {
+    let keys = one.keys().chain(other.keys().filter(|key| !one.contains_key(*key)));
+    keys.map(|key| (key, one.get(key), other.get(key))).filter(|(_, a, b)| a != b).find_map(|(key, a, b)| {
+        let key = if tables.is_empty() { key.clone() } else { format!("{tables}.{key}") };
+        let said = |value: Option<&toml::Value>| value.map_or_else(|| "nothing".to_owned(), ToString::to_string);
+        match (a, b) {
+            (Some(toml::Value::Table(a)), Some(toml::Value::Table(b))) => difference(&key, a, b),
+            _ => Some((key, said(a), said(b))),
+        }
+    })
 }

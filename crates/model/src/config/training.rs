@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::InvalidConfig;
+use super::{AugmentConfig, InvalidConfig};
 
 const MAX_EPOCHS: usize = 1_000_000;
 const MAX_BATCH_FRAMES: usize = 100_000_000;
@@ -24,6 +24,18 @@ pub struct TrainingConfig {
     /// Largest norm of the whole gradient; longer ones are scaled down to it. Absent: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clip_norm: Option<f64>,
+    /// Stop after this many epochs in a row without a smaller loss on `dev`. Absent: never before the last epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub patience: Option<usize>,
+    /// Batches that may be left out because their loss or gradient is not finite, before the training stops.
+    #[serde(default = "default_max_skipped")]
+    pub max_skipped: usize,
+    /// Utterances of `dev` that are recognised after each epoch to measure the error rate.
+    #[serde(default = "default_validation_utterances")]
+    pub validation_utterances: usize,
+    /// How utterances differ from epoch to epoch.
+    #[serde(default, skip_serializing_if = "is_off")]
+    pub augment: AugmentConfig,
     /// The optimiser.
     #[serde(default)]
     pub adam: AdamConfig,
@@ -89,6 +101,18 @@ fn default_seed() -> u64 {
     1
 }
 
+fn default_max_skipped() -> usize {
+    20
+}
+
+fn default_validation_utterances() -> usize {
+    200
+}
+
+fn is_off(augment: &AugmentConfig) -> bool {
+    *augment == AugmentConfig::default()
+}
+
 fn default_dimension() -> usize {
     1
 }
@@ -104,6 +128,10 @@ impl TrainingConfig {
         if let Some(norm) = self.clip_norm {
             unless_positive("training.clip_norm", norm)?;
         }
+        if let Some(patience) = self.patience {
+            InvalidConfig::unless_within("training.patience", patience, 1, MAX_EPOCHS)?;
+        }
+        self.augment.validate()?;
         self.adam.validate()?;
         self.schedule.validate()
     }

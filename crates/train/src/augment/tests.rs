@@ -70,12 +70,14 @@ fn noise_lies_in_the_range_and_comes_as_often_as_asked() {
 
 #[test]
 fn bad_settings_are_named() {
-    let check = |json: &str| serde_json::from_str::<AugmentConfig>(json).unwrap().check().unwrap_err().to_string();
-    assert_eq!(check(r#"{"speeds": [3]}"#), "augmentation speed 3, expected 0.5 to 2");
+    let check = |json: &str| serde_json::from_str::<AugmentConfig>(json).unwrap().validate().unwrap_err().to_string();
+    assert_eq!(check(r#"{"speeds": [3]}"#), "`training.augment.speeds` is 3, expected speeds from 0.5 to 2");
     let noise = r#"{"noise": {"probability": 2, "min_snr_db": 0, "max_snr_db": 1}}"#;
-    assert_eq!(check(noise), "probability of noise 2, expected 0 to 1");
+    assert_eq!(check(noise), "`training.augment.noise.probability` is 2, expected 0 to 1");
     let noise = r#"{"noise": {"probability": 1, "min_snr_db": 9, "max_snr_db": 1}}"#;
-    assert_eq!(check(noise), "noise from 9 to 1 dB, expected finite numbers, the smaller first");
+    let expected =
+        "`training.augment.noise.min_snr_db` is 9 with a largest ratio of 1, expected two numbers, the smaller first";
+    assert_eq!(check(noise), expected);
     assert!(serde_json::from_str::<AugmentConfig>(r#"{"speed": [1]}"#).is_err());
 }
 

@@ -54,6 +54,13 @@ fn read_utterance(root: &Path, recording: &Path, siblings: &Siblings, problems: 
     (!is_empty || problems.0.len() == n_problems).then_some(utterance)
 }
 
+/// The labels that one file has for a recording; what kind of file it is, its extension says.
+pub fn labels_of(path: &Path, recording: &Path) -> (Utterance, Vec<Problem>) {
+    let (mut utterance, mut problems) = (Utterance::default(), Problems::default());
+    read_labels(&tree::extension(path), path, recording, &mut utterance, &mut problems);
+    (utterance, problems.0)
+}
+
 fn names(timed: &[Timed]) -> String {
     timed.iter().map(|word| word.name.as_str()).collect::<Vec<_>>().join(" ")
 }

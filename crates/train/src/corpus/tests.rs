@@ -273,3 +273,15 @@ fn no_damaged_directory_panics_its_reader() {
     }
     println!("{} damaged files tried", files.len() * N_ROUNDS);
 }
+
+#[test]
+fn an_utterance_is_the_whole_recording_unless_it_has_an_offset() {
+    use audio::{Channel, Selection};
+
+    let part =
+        |offset_s, duration_s| AudioPart { offset_s, duration_s, channel: Some(1), ..AudioPart::default() }.selection();
+    let channel = Channel::Only(1);
+    assert_eq!(part(None, Some(2.5)), Selection { channel, ..Selection::default() });
+    assert_eq!(part(Some(1.25), Some(2.5)), Selection { channel, start_s: 1.25, end_s: Some(3.75) });
+    assert_eq!(part(Some(1.25), None), Selection { channel, start_s: 1.25, end_s: None });
+}

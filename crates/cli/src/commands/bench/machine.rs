@@ -8,7 +8,7 @@ use model::random::Random;
 use rayon::prelude::*;
 
 /// A pool of `threads` threads, or of as many as there are cores.
-pub(super) fn pool(threads: Option<usize>) -> anyhow::Result<rayon::ThreadPool> {
+pub(crate) fn pool(threads: Option<usize>) -> anyhow::Result<rayon::ThreadPool> {
     const MOST: usize = 1024;
     if let Some(n) = threads {
         ensure!((1..=MOST).contains(&n), "--threads is {n}, expected 1 to {MOST}");
@@ -54,8 +54,17 @@ pub(super) fn row() -> &'static str {
 
 /// The most memory this process ever held, where the system tells.
 pub(super) fn peak_mb() -> Option<f64> {
+    status_mb("VmHWM:")
+}
+
+/// The memory this process holds now, where the system tells.
+pub(super) fn resident_mb() -> Option<f64> {
+    status_mb("VmRSS:")
+}
+
+fn status_mb(name: &str) -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     let kilobytes: f64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
     Some(kilobytes / 1024.0)
 }

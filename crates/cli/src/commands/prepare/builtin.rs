@@ -20,21 +20,23 @@ use crate::printer::Printer;
 use crate::watch::Bar;
 
 const MAX_HOURS: f64 = 100_000.0;
+/// Percent of the speakers in train, dev and test.
+const USUAL_SPLIT: &str = "80/10/10";
 
 #[derive(ClapArgs)]
 #[command(after_help = "Examples:\n  srf prepare builtin corpus --hours 2 --units words\n  \
                         srf prepare builtin disc --layout timit --speakers 630 && srf prepare timit disc data/timit")]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// The folder to write to
     out: PathBuf,
     /// How much speech [default: 1]
-    #[arg(long)]
+    #[arg(long, value_name = "N")]
     hours: Option<f64>,
     /// How many speakers [default: 40, 630 with `--layout timit`, 312 with `--layout wsj`]
-    #[arg(long)]
+    #[arg(long, value_name = "N")]
     speakers: Option<usize>,
     /// Everything follows from it
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// `timit` and `wsj` write a tree like the discs', for `srf prepare timit` and `srf prepare wsj` to read
     #[arg(long, value_enum, default_value = "plain")]
@@ -43,7 +45,7 @@ pub(super) struct Args {
     #[arg(long, value_enum, default_value = "flite")]
     voices: VoicesName,
     /// Percent of the speakers in train, dev and test
-    #[arg(long, value_name = "SHARES", default_value = "80/10/10")]
+    #[arg(long, value_name = "SHARES", default_value = USUAL_SPLIT)]
     split: Shares,
     #[command(flatten)]
     targets: Targets,
@@ -77,10 +79,7 @@ pub(super) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
             );
             let voices = if is_flite { Voices::Flite } else { Voices::FliteAndEspeak };
             let config = PlainConfig { seed, n_speakers: speakers.unwrap_or(40), hours: hours.unwrap_or(1.0), voices };
-            let split = SplitConfig { shares: Some(split), seed, ..SplitConfig::default() };
-            let prepare = targets.config(Units::Phones, Labels::Timit(PhoneSet::Score39), split)?;
-            let corpus = speak(out, |bar| plain::write(&config, &dir, bar), Corpus::n_utterances)?;
-            finish((corpus, Vec::new()), Place { src: dir.clone(), out: dir }, &prepare, &no_checks, out)
+            make(&config, split, targets, dir, out)
         }
         Layout::Timit => {
             anyhow::ensure!(hours.is_none(), "with `--layout timit` everyone says ten sentences: choose `--speakers`");
@@ -98,6 +97,24 @@ pub(super) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
             Ok(tell_next("wsj", &dir, out))
         }
     }
+}
+
+/// Speaks a corpus into `dir` and prepares it as `srf prepare builtin` does where nothing else is asked for.
+pub(crate) fn make_usual(config: &PlainConfig, dir: PathBuf, out: &Printer) -> anyhow::Result<Exit> {
+    make(config, USUAL_SPLIT.parse()?, Targets::default(), dir, out)
+}
+
+fn make(
+    config: &PlainConfig,
+    shares: Shares,
+    targets: Targets,
+    dir: PathBuf,
+    out: &Printer,
+) -> anyhow::Result<Exit> {
+    let split = SplitConfig { shares: Some(shares), seed: config.seed, ..SplitConfig::default() };
+    let prepare = targets.config(Units::Phones, Labels::Timit(PhoneSet::Score39), split)?;
+    let corpus = speak(out, |bar| plain::write(config, &dir, bar), Corpus::n_utterances)?;
+    finish((corpus, Vec::new()), Place { src: dir.clone(), out: dir }, &prepare, &no_checks, out)
 }
 
 /// Makes a corpus behind a progress bar, and tells how long it took.

@@ -40,7 +40,7 @@ pub fn bootstrap(paired: &Paired<'_>, n_replications: usize, seed: u64) -> Boots
         })
         .collect();
     let draw = |replication: usize| {
-        let mut random = Random(seed ^ (replication as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut random = Random::of_replication(seed, replication);
         rates((0..utterances.len()).map(|_| utterances[random.below(utterances.len())]))
     };
     let draws: Vec<(f64, f64)> = (0..n_replications).into_par_iter().map(draw).collect();
@@ -77,6 +77,13 @@ fn interval(measured: f64, draws: impl Iterator<Item = f64>) -> Interval {
 struct Random(u64);
 
 impl Random {
+    /// A stream for each replication. Its start is mixed twice, since starts that differ by few steps of the counter
+    /// would give streams that are shifted copies of one another, and draws that hardly differ.
+    fn of_replication(seed: u64, replication: usize) -> Self {
+        let mixed = Self(seed).next();
+        Self(Self(mixed ^ replication as u64).next())
+    }
+
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

@@ -111,6 +111,19 @@ fn the_bootstrap_depends_on_its_seed_only() {
     assert!(difference.low <= difference.measured && difference.measured <= difference.high);
 }
 
+/// Half of 400 single words are wrong, so a draw has a deviation of 0.5 / 20 and 95 % lie within 1.96 of them.
+#[test]
+fn the_bootstrap_spreads_as_independent_draws_do() {
+    let rows: Vec<(&str, &str, &str)> = (0..400).map(|n| ("a", "x", if n % 2 == 0 { "x" } else { "y" })).collect();
+    let system = system(&rows);
+    for seed in 0..5 {
+        let Interval { measured, low, high } = bootstrap(&Paired::new(&system, &system), 2000, seed).first;
+        assert_eq!(measured, 0.5);
+        // Ends are multiples of 1 / 400; of 2000 draws the end is known to about a tenth of a deviation.
+        assert!((low - 0.451).abs() < 0.0075 && (high - 0.549).abs() < 0.0075, "seed {seed}: {low} to {high}");
+    }
+}
+
 #[test]
 fn utterances_of_one_system_only_are_named() {
     let first = system(&[("a", "x", "x"), ("a", "y", "y")]);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use crate::score::align::{Pair, Verdict};
+use crate::score::align::{Alignment, Pair, Verdict};
 use crate::score::counts::Counts;
 use crate::score::system::{System, Utterance};
 use crate::score::trn;
@@ -81,8 +81,8 @@ fn spelling(word: Option<&Word>) -> String {
     word.map_or_else(|| NOTHING.to_owned(), |word| String::from_utf8_lossy(&word.text).into_owned())
 }
 
-/// The words most often wrong against what they were taken for.
-fn confusions(system: &System) -> String {
+/// The words most often wrong against what they were taken for, as a picture.
+pub fn confusions(system: &System) -> String {
     let mut cells: BTreeMap<(String, String), usize> = BTreeMap::new();
     let mut totals: BTreeMap<String, usize> = BTreeMap::new();
     for pair in system.utterances().flat_map(|utterance| &utterance.alignment.pairs) {
@@ -106,7 +106,7 @@ fn confusions(system: &System) -> String {
 fn matrix(words: &[String], cells: &BTreeMap<(String, String), usize>) -> String {
     let margin = 9 * words.iter().map(|word| word.chars().count()).max().unwrap_or(1).min(20);
     let size = margin + CELL * words.len() + 4;
-    let mut svg = format!("<svg class=\"confusions\" width=\"{size}\" height=\"{size}\" role=\"img\">\n");
+    let mut svg = format!("<div class=\"wide\"><svg class=\"confusions\" width=\"{size}\" height=\"{size}\" role=\"img\">\n");
     for (at, word) in words.iter().enumerate() {
         let (middle, word) = (margin + CELL * at + CELL - 5, escape(word));
         let _ = writeln!(svg, "<text x=\"{}\" y=\"{middle}\" text-anchor=\"end\">{word}</text>", margin - 4);
@@ -125,7 +125,7 @@ fn matrix(words: &[String], cells: &BTreeMap<(String, String), usize>) -> String
              <title>{said} \u{2192} {heard}: {n}</title></rect>"
         );
     }
-    svg + "</svg>\n<p>Rows were said, columns were heard, \u{2205} is nothing; darker is more often.</p>\n"
+    svg + "</svg></div>\n<p class=\"note\">Rows were said, columns were heard, \u{2205} is nothing; darker is more often.</p>\n"
 }
 
 fn utterance_row(speaker: &str, utterance: &Utterance) -> String {
@@ -137,10 +137,16 @@ fn utterance_row(speaker: &str, utterance: &Utterance) -> String {
         counts.n_errors(),
         percent(&counts)
     );
-    for pair in &utterance.alignment.pairs {
-        push_pair(&mut row, pair);
-    }
+    row.push_str(&alignment(&utterance.alignment));
     row + "</td></tr>"
+}
+
+/// The words of an alignment as spans: wrong ones of class `s` over what was heard, missing ones of class `d`, extra
+/// ones of class `n`.
+pub fn alignment(alignment: &Alignment) -> String {
+    let mut spans = String::new();
+    alignment.pairs.iter().for_each(|pair| push_pair(&mut spans, pair));
+    spans
 }
 
 fn push_pair(row: &mut String, pair: &Pair) {
@@ -153,6 +159,7 @@ fn push_pair(row: &mut String, pair: &Pair) {
     };
 }
 
-fn escape(text: &str) -> String {
+/// Text as HTML shows it, also inside of quotes.
+pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

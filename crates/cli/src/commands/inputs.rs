@@ -1,14 +1,14 @@
-//! What `srf features` is given: recordings, directories, Kaldi directories, manifests and wav.scp files in, a list of
+//! What commands that read many recordings are given: recordings, directories, Kaldi directories, manifests and wav.scp files in, a list of
 //! utterances out.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
+use audio::Selection;
 use audio::bulk::Utterance;
-use audio::{Channel, Selection};
 use train::corpus::kaldi::{self, Commands};
-use train::corpus::{self, AudioPart, Problem, manifest};
+use train::corpus::{self, Problem, manifest};
 
 use crate::commands::recordings;
 use crate::printer::Printer;
@@ -17,12 +17,12 @@ use crate::printer::Printer;
 const MAX_LINE_BYTES: u64 = 1 << 24;
 
 /// All utterances, and how many lines or files could not become one (each was told).
-pub(super) struct Inputs {
-    pub(super) utterances: Vec<Utterance>,
-    pub(super) n_problems: usize,
+pub(crate) struct Inputs {
+    pub(crate) utterances: Vec<Utterance>,
+    pub(crate) n_problems: usize,
 }
 
-pub(super) fn gather(paths: &[PathBuf], out: &Printer) -> Inputs {
+pub(crate) fn gather(paths: &[PathBuf], out: &Printer) -> Inputs {
     let mut inputs = Inputs { utterances: Vec::new(), n_problems: 0 };
     for path in paths {
         let extension = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
@@ -52,7 +52,7 @@ pub(super) fn gather(paths: &[PathBuf], out: &Printer) -> Inputs {
 
 impl Inputs {
     fn add(&mut self, utterances: impl Iterator<Item = corpus::Utterance>, problems: Vec<Problem>, out: &Printer) {
-        self.utterances.extend(utterances.map(listed));
+        self.utterances.extend(utterances.map(|utterance| utterance.to_be_heard()));
         self.n_problems += problems.len();
         for problem in problems {
             out.problem(problem);
@@ -91,22 +91,9 @@ impl Inputs {
 }
 
 /// A whole recording, whose name is its key; nobody knows the speaker.
-fn whole(path: PathBuf) -> Utterance {
+pub(crate) fn whole(path: PathBuf) -> Utterance {
     let id = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     Utterance { speaker: id.clone(), id, path, selection: Selection::default() }
-}
-
-/// An utterance of a corpus as one to compute features of.
-fn listed(utterance: corpus::Utterance) -> Utterance {
-    let corpus::Utterance { id, speaker, audio, .. } = utterance;
-    let AudioPart { path, offset_s, duration_s, channel } = audio;
-    let selection = Selection {
-        channel: channel.map_or(Channel::Mix, Channel::Only),
-        start_s: offset_s.unwrap_or(0.0),
-        // Without an offset the utterance is the whole recording, whatever its length was rounded to.
-        end_s: offset_s.zip(duration_s).map(|(offset_s, duration_s)| offset_s + duration_s),
-    };
-    Utterance { id, speaker, path, selection }
 }
 
 /// `id path`; a command of sph2pipe stands for the file it decodes.
@@ -132,18 +119,6 @@ fn speakers_beside(scp: &Path) -> HashMap<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_utterance_is_the_whole_recording_unless_it_has_an_offset() {
-        let part = |offset_s, duration_s| {
-            let audio = AudioPart { offset_s, duration_s, channel: Some(1), ..AudioPart::default() };
-            listed(corpus::Utterance { audio, ..corpus::Utterance::default() }).selection
-        };
-        let channel = Channel::Only(1);
-        assert_eq!(part(None, Some(2.5)), Selection { channel, ..Selection::default() });
-        assert_eq!(part(Some(1.25), Some(2.5)), Selection { channel, start_s: 1.25, end_s: Some(3.75) });
-        assert_eq!(part(Some(1.25), None), Selection { channel, start_s: 1.25, end_s: None });
-    }
 
     #[test]
     fn only_sph2pipe_is_understood_among_commands() {

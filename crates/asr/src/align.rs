@@ -1,0 +1,106 @@
+//! A recording and what is said in it in; when each label was said, and how well, out.
+
+use audio::bulk::Utterance;
+use audio::features::cmvn::CmvnStats;
+use text::align_ctc::pronunciation::{self, Pronunciation};
+use text::align_ctc::{self, AlignCtcError};
+use text::decode::{Hypothesis, Token};
+use text::output::{Segment, TokenResult};
+use text::words;
+
+use crate::bulk::RecogniseError;
+use crate::heard::begin_at;
+use crate::recognizer::Recognizer;
+
+/// Why a transcript was not aligned.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AlignError {
+    /// The recording.
+    #[error(transparent)]
+    Recording(#[from] RecogniseError),
+    /// The transcript does not go with it.
+    #[error("`{name}`: {cause}")]
+    Transcript {
+        /// The recording.
+        name: String,
+        /// Why.
+        cause: AlignCtcError,
+    },
+}
+
+impl AlignError {
+    /// What may help.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Transcript { cause, .. } => cause.hint(),
+            Self::Recording(_) => None,
+        }
+    }
+}
+
+/// A label that should have been said, and how well it was.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Said {
+    /// The label with its times; the confidence is its posterior where it peaks.
+    pub token: TokenResult,
+    /// 0 to 100: the posterior of the label between its neighbours, in per cent ([`pronunciation`]).
+    pub score: f32,
+    /// The label that was heard in its place; none where it was left out.
+    pub heard: Option<String>,
+    /// The share of what was heard, 0 to 100.
+    pub heard_score: f32,
+}
+
+impl Recognizer {
+    /// When each of `classes` was said in a recording.
+    pub fn align(
+        &self,
+        utterance: &Utterance,
+        classes: &[usize],
+        statistics: Option<CmvnStats>,
+    ) -> Result<Segment, AlignError> {
+        let log_probs = self.log_probs(utterance, statistics)?;
+        let aligned = align_ctc::align(&log_probs, self.labels().n_classes(), classes)
+            .map_err(|cause| AlignError::Transcript { name: utterance.path.display().to_string(), cause })?;
+        let log_prob = aligned.log_prob;
+        let hypothesis = Hypothesis { tokens: aligned.tokens, words: Vec::new(), score: log_prob, log_prob };
+        let mut segment = words::segment(self.labels(), None, &[hypothesis], self.clockwork().clock());
+        begin_at(0.0, &mut segment);
+        Ok(segment)
+    }
+
+    /// How well each of `classes` was said in a recording; the end of the sentence is left out.
+    pub fn pronunciation(
+        &self,
+        utterance: &Utterance,
+        classes: &[usize],
+        statistics: Option<CmvnStats>,
+    ) -> Result<Vec<Said>, AlignError> {
+        let log_probs = self.log_probs(utterance, statistics)?;
+        let scored = pronunciation::score(&log_probs, self.labels().n_classes(), classes)
+            .map_err(|cause| AlignError::Transcript { name: utterance.path.display().to_string(), cause })?;
+        let is_written = |said: &&Pronunciation| Some(said.token.class) != self.labels().end_of_sentence();
+        Ok(scored.iter().filter(is_written).map(|said| self.said(said)).collect())
+    }
+
+    fn said(&self, scored: &Pronunciation) -> Said {
+        let heard = match scored.heard {
+            pronunciation::Heard::Label(class) => self.labels().symbol(class).map(str::to_owned),
+            pronunciation::Heard::Nothing => None,
+        };
+        let token = self.token_result(&scored.token);
+        Said { token, score: scored.score, heard, heard_score: scored.heard_score }
+    }
+
+    fn token_result(&self, token: &Token) -> TokenResult {
+        let clock = self.clockwork().clock();
+        TokenResult {
+            text: self.labels().symbol(token.class).unwrap_or_default().to_owned(),
+            start_s: clock.time_s(token.start_slice).max(0.0),
+            end_s: clock.time_s(token.end_slice),
+            confidence: Some(token.confidence),
+            ..TokenResult::default()
+        }
+    }
+}

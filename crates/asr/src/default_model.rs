@@ -1,0 +1,80 @@
+//! Which model is meant when none is named: the environment in, a directory out.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+/// The variable that names a model directory.
+const VARIABLE: &str = "SRF_MODEL";
+
+/// Where models lie beside the program, or above it in a source tree.
+const BESIDE: &[&str] = &["model", "models/en-phones", "share/srf/models/en-phones"];
+
+/// How far above the program: `target/release/srf` is three below its source tree.
+const MAX_ABOVE: usize = 3;
+
+/// No model was named and none was found.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no model: `SRF_MODEL` is not set, and there is none at {}", tried.join(", "))]
+pub struct NoModelError {
+    /// Where it was looked for.
+    pub tried: Vec<String>,
+}
+
+impl NoModelError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        Some("name one with `--model DIR`, or train one: `srf train --help`".to_owned())
+    }
+}
+
+/// The directory that `SRF_MODEL` names, else `./model`, else one beside the program.
+pub fn default_model() -> Result<PathBuf, NoModelError> {
+    if let Some(named) = env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
+        return Ok(named.into());
+    }
+    find(Path::new("."), env::current_exe().ok().as_deref())
+}
+
+fn find(here: &Path, program: Option<&Path>) -> Result<PathBuf, NoModelError> {
+    let above = program.into_iter().flat_map(|program| program.ancestors().skip(1).take(MAX_ABOVE));
+    let beside = above.flat_map(|dir| BESIDE.iter().map(move |name| dir.join(name)));
+    let candidates: Vec<PathBuf> = std::iter::once(here.join("model")).chain(beside).collect();
+    let is_model = |dir: &&PathBuf| dir.join("config.toml").is_file();
+    match candidates.iter().find(is_model) {
+        Some(dir) => Ok(dir.clone()),
+        None => Err(NoModelError { tried: shown(&candidates, here) }),
+    }
+}
+
+/// The first few places, enough to see the idea.
+fn shown(candidates: &[PathBuf], here: &Path) -> Vec<String> {
+    let name = |path: &PathBuf| format!("`{}`", path.strip_prefix(here).unwrap_or(path).display());
+    candidates.iter().take(3).map(name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn model(dir: &Path) {
+        fs::create_dir_all(dir).unwrap();
+        fs::write(dir.join("config.toml"), "").unwrap();
+    }
+
+    #[test]
+    fn a_model_here_comes_before_one_beside_the_program() {
+        let dir = tempfile::tempdir().unwrap();
+        let program = dir.path().join("target/release/srf");
+        let here = dir.path().join("work");
+        let error = find(&here, Some(&program)).unwrap_err();
+        assert!(error.to_string().starts_with("no model: `SRF_MODEL` is not set, and there is none at `model`, "));
+        let far = dir.path().join("models/en-phones");
+        model(&far);
+        assert_eq!(find(&here, Some(&program)).unwrap(), far);
+        model(&here.join("model"));
+        assert_eq!(find(&here, Some(&program)).unwrap(), here.join("model"));
+        assert!(find(Path::new("/no/such/place"), None).is_err());
+    }
+}

@@ -1,0 +1,136 @@
+//! The recogniser: a model in, any number of streams out.
+//!
+//! It never changes and is shared by all threads; cloning it copies a pointer.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use audio::features::cmvn::{CmvnMode, CmvnStats};
+use audio::features::{Extractor, FeaturesConfig};
+use model::config::ModelConfig;
+use model::inference::Inference;
+use text::labels::LabelSet;
+
+use crate::delay::Clockwork;
+use crate::directory::{self, InvalidParts, ModelParts, ReadModelError};
+use crate::endpoint::Kinds;
+use crate::front::Front;
+use crate::listener::Listener;
+use crate::options::{StartStreamError, StreamOptions};
+use crate::stream::Stream;
+
+/// A model that is ready to recognise.
+#[derive(Clone)]
+pub struct Recognizer {
+    shared: Arc<Shared>,
+}
+
+/// What all streams of a recogniser use.
+pub(crate) struct Shared {
+    pub(crate) front_end: FeaturesConfig,
+    /// One at its start, tables built, to be copied.
+    extractor: Extractor,
+    pub(crate) network: Arc<Inference<f32>>,
+    pub(crate) labels: LabelSet,
+    pub(crate) kinds: Kinds,
+    pub(crate) cmvn: Option<CmvnStats>,
+    pub(crate) clockwork: Clockwork,
+    pub(crate) card: String,
+}
+
+impl Shared {
+    /// A front end at its start.
+    pub(crate) fn front(&self) -> Front {
+        Front::new(self.extractor.clone(), self.front_end.rate_hz)
+    }
+}
+
+impl Recognizer {
+    /// Reads a model directory.
+    pub fn open(dir: impl AsRef<Path>) -> Result<Self, ReadModelError> {
+        let dir = dir.as_ref();
+        let parts = directory::read(dir)?;
+        Self::from_parts(parts).map_err(|cause| ReadModelError::Parts { path: dir.to_owned(), cause })
+    }
+
+    /// A recogniser of a model in memory.
+    pub fn from_parts(parts: ModelParts) -> Result<Self, InvalidParts> {
+        parts.check()?;
+        let ModelParts { model, features, labels, cmvn, values, card } = parts;
+        let front_end = crate::features::mapping(&features);
+        let network = Inference::new(&model, &values);
+        let shared = Shared {
+            extractor: Extractor::new(&front_end)?,
+            clockwork: Clockwork::new(&front_end, &network),
+            kinds: Kinds::new(&labels),
+            front_end,
+            network,
+            labels,
+            cmvn,
+            card,
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// A stream at its start.
+    pub fn stream(&self, options: &StreamOptions) -> Result<Stream, StartStreamError> {
+        let listener = self.listener(options.statistics.clone())?;
+        Stream::new(Arc::clone(&self.shared), listener, options)
+    }
+
+    /// The hearing half of a stream alone; `statistics` are the speaker's, where they are known.
+    pub fn listener(&self, statistics: Option<CmvnStats>) -> Result<Listener, StartStreamError> {
+        let expected = self.shared.front_end.n_dims();
+        if let Some(found) = statistics.as_ref().map(CmvnStats::n_dims).filter(|found| *found != expected) {
+            return Err(StartStreamError::StatisticsWidth { found, expected });
+        }
+        if self.needs_statistics() && statistics.is_none() {
+            return Err(StartStreamError::NoSpeakerStatistics);
+        }
+        Ok(Listener::new(Arc::clone(&self.shared), statistics))
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// What the classes stand for.
+    pub fn labels(&self) -> &LabelSet {
+        &self.shared.labels
+    }
+
+    /// The network.
+    pub fn model(&self) -> &ModelConfig {
+        self.shared.network.config()
+    }
+
+    /// The front end.
+    pub fn features(&self) -> &FeaturesConfig {
+        &self.shared.front_end
+    }
+
+    /// What a person should know of the model, in Markdown; may be empty.
+    pub fn card(&self) -> &str {
+        &self.shared.card
+    }
+
+    /// When slices are said and when they are known.
+    pub fn clockwork(&self) -> &Clockwork {
+        &self.shared.clockwork
+    }
+
+    /// Whether results come while the speaker talks; otherwise they come at the end.
+    pub fn can_stream(&self) -> bool {
+        self.shared.network.look_ahead_frames().is_some()
+    }
+
+    /// Whether features are normalised over all utterances of a speaker.
+    pub fn is_by_speaker(&self) -> bool {
+        matches!(self.shared.front_end.cmvn.mode, CmvnMode::Speaker | CmvnMode::Utterance)
+    }
+
+    /// Whether a stream must be given the speaker's statistics, because there are no others to start from.
+    pub fn needs_statistics(&self) -> bool {
+        self.is_by_speaker() && self.shared.cmvn.is_none()
+    }
+}

@@ -1,0 +1,173 @@
+//! `srf evaluate`: a model and a manifest in, error rates with intervals and hypotheses out.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail, ensure};
+use asr::Recognizer;
+use text::decode::{DecoderConfig, Search};
+use text::labels::Units;
+use text::labels::mapping::PhoneMapping;
+use train::corpus::{Utterance, manifest};
+use train::evaluate::summary::{Subject, Summary};
+use train::evaluate::{DEFAULT_REPLICATIONS, EvaluateOptions, Evaluation, Rate, Scoring, evaluate, files};
+
+use super::recognition::{DecodingArgs, ModelArgs};
+use super::score::{rate_line, sentence_line, show_speakers};
+use crate::Exit;
+use crate::printer::{Printer, human_duration};
+use crate::watch::Bar;
+
+/// Measure the error rate and the speed of a model
+///
+/// Recognises every utterance of a manifest as `srf transcribe` would, on all cores, and scores it against its text:
+/// PER for models of phones, WER and CER for the others. An utterance that cannot be read is told and left out; the
+/// exit code is then 1.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Files in DIR: evaluation.json, ref.trn, hyp.trn, hyp.ctm, hyp.jsonl (NeMo's `pred_text`), score.html.
+`srf runs RUN` shows evaluations that lie in the directory of their run.
+
+Examples:
+  srf evaluate --model run/model corpus/test.jsonl
+  srf evaluate --model run corpus/test.jsonl --out run/test --speakers
+  srf evaluate --model run/model timit/test.jsonl --map timit39 --beam 20 --json")]
+pub(crate) struct Args {
+    /// The utterances: a JSONL manifest
+    manifest: PathBuf,
+
+    #[command(flatten)]
+    model: ModelArgs,
+
+    /// Write hypotheses and figures into this directory
+    #[arg(long, short, value_name = "DIR")]
+    out: Option<PathBuf>,
+
+    /// Map phones of both sides first: timit48, timit39, or shared37 (what TIMIT and CMU's dictionary have in common)
+    #[arg(long, value_name = "SET")]
+    map: Option<PhoneMapping>,
+
+    /// Show a table of speakers
+    #[arg(long)]
+    speakers: bool,
+
+    /// Draws of the bootstrap for the 95 % interval
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_REPLICATIONS)]
+    bootstrap: usize,
+
+    /// Seed of the bootstrap
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// Threads [default: all cores]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+
+    /// Print JSON instead of text
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    decoding: DecodingArgs,
+}
+
+pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
+    let Args { manifest, model, out: dir, map, speakers, bootstrap, seed, threads, json, decoding } = args;
+    let (model, recognizer) = model.open_named()?;
+    let units = recognizer.labels().units();
+    if let Some(mapping) = map {
+        ensure!(units == Units::Phones, "`--map {mapping}` is for phones, but the model writes {units}");
+    }
+    let (utterances, n_problems) = load(&manifest, out)?;
+    let decoder = decoding.resolve(recognizer.labels())?.decoder;
+    let subject = subject(&model, &manifest, &decoder, map);
+    let scoring = Scoring { mapping: map, n_replications: bootstrap, seed };
+    let options = EvaluateOptions { decoder, scoring };
+    let evaluation = with_threads(threads, || recognise(&recognizer, &utterances, &options, out))?;
+    for left_out in &evaluation.left_out {
+        out.problem(format_args!("utterance `{}` is left out: {}", left_out.id, left_out.reason));
+    }
+    let summary = Summary::of(&evaluation, &subject);
+    if let Some(dir) = &dir {
+        files::write(dir, &evaluation, &summary, &utterances, map)?;
+        out.remark(format_args!("wrote `{}`", dir.display()));
+    }
+    if json {
+        out.line(serde_json::to_string(&summary)?)?;
+    } else {
+        show(&evaluation, bootstrap, speakers, out)?;
+    }
+    let is_clean = evaluation.left_out.is_empty() && n_problems == 0;
+    Ok(if is_clean { Exit::Done } else { Exit::Problems })
+}
+
+/// The utterances of the manifest, and how many problems it has, which are told.
+pub(super) fn load(path: &Path, out: &Printer) -> anyhow::Result<(Vec<Utterance>, usize)> {
+    ensure!(path.is_file(), "`{}` is not a file, expected a manifest", path.display());
+    let (listed, problems) = manifest::load(path);
+    problems.iter().for_each(|problem| out.problem(problem));
+    if listed.is_empty() {
+        bail!("`{}` lists no utterance", path.display());
+    }
+    Ok((listed.into_iter().map(|listed| listed.utterance).collect(), problems.len()))
+}
+
+pub(super) fn subject(model: &Path, manifest: &Path, decoder: &DecoderConfig, map: Option<PhoneMapping>) -> Subject {
+    let search = match decoder.search {
+        Search::Greedy => "greedy".to_owned(),
+        Search::Beam { width } => format!("beam {width}"),
+    };
+    Subject {
+        model: model.display().to_string(),
+        manifest: manifest.display().to_string(),
+        search: if decoder.fusion.is_some() { search + " with fusion" } else { search },
+        mapping: map.map(|mapping| mapping.to_string()),
+    }
+}
+
+fn with_threads<T: Send>(threads: Option<usize>, work: impl FnOnce() -> T + Send) -> anyhow::Result<T> {
+    let Some(n_threads) = threads else { return Ok(work()) };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().context("could not start threads")?;
+    Ok(pool.install(work))
+}
+
+pub(super) fn recognise(
+    recognizer: &Recognizer,
+    utterances: &[Utterance],
+    options: &EvaluateOptions,
+    out: &Printer,
+) -> Evaluation {
+    let bar = Bar::new(out);
+    let evaluation = evaluate(recognizer, utterances, options, &bar);
+    bar.finish();
+    evaluation
+}
+
+pub(super) fn show(evaluation: &Evaluation, n_replications: usize, speakers: bool, out: &Printer) -> std::io::Result<()> {
+    if speakers {
+        show_speakers(&evaluation.rate().system, out)?;
+    }
+    for rate in &evaluation.rates {
+        out.line(rate_line(rate.measure.name(), &rate.system.counts()))?;
+        if n_replications > 0 {
+            let (low, high) = (100.0 * rate.interval.low, 100.0 * rate.interval.high);
+            out.line(format_args!("     {low:.2} to {high:.2} in 95 % of {n_replications} draws of the utterances"))?;
+        }
+    }
+    out.line(sentence_line(&evaluation.rate().system))?;
+    show_confidences(evaluation.rate(), out)?;
+    show_speed(evaluation, out)
+}
+
+fn show_confidences(rate: &Rate, out: &Printer) -> std::io::Result<()> {
+    let Some(confidences) = &rate.confidences else { return Ok(()) };
+    let nce = confidences.nce.map_or_else(|| "undefined".to_owned(), |nce| format!("{nce:.3}"));
+    out.line(format_args!("confidences: NCE {nce}, ECE {:.3}", confidences.ece))
+}
+
+fn show_speed(evaluation: &Evaluation, out: &Printer) -> std::io::Result<()> {
+    let Evaluation { audio_s, recognition_s, n_threads, answers, .. } = evaluation;
+    let (audio, time) = (human_duration(*audio_s), human_duration(*recognition_s));
+    let factor = evaluation.real_time_factor().map_or_else(|| "undefined".to_owned(), |factor| format!("{factor:.4}"));
+    let n = answers.len();
+    out.line(format_args!("{n} utterances, {audio} in {time} on {n_threads} threads: real-time factor {factor}"))
+}

@@ -1,0 +1,146 @@
+//! `srf runs`: run directories in, a table of what each came to and where their recipes differ out.
+
+use std::path::PathBuf;
+
+use serde_json::json;
+use train::report;
+use train::runs::{Difference, Evaluated, Run, differences};
+
+use super::info::grouped;
+use crate::Exit;
+use crate::printer::Printer;
+
+/// Compare runs: errors, time, speed, and where their recipes differ
+#[derive(clap::Args)]
+#[command(after_help = "\
+Evaluations are shown where they lie in the directory of their run (`srf evaluate --out RUN/test`).
+
+Examples:
+  srf runs runs/*
+  srf runs runs/small runs/large --json
+  srf runs runs/small --report")]
+pub(crate) struct Args {
+    /// Directories that `srf train --out` made
+    #[arg(required = true, value_name = "RUN")]
+    runs: Vec<PathBuf>,
+
+    /// Make the report.html of each run anew from its log
+    #[arg(long)]
+    report: bool,
+
+    /// Print JSON instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
+    let Args { runs: paths, report, json } = args;
+    let (mut runs, mut errors) = (Vec::new(), Vec::new());
+    for path in &paths {
+        match Run::load(path) {
+            Ok(run) => runs.push(run),
+            Err(error) => errors.push(error),
+        }
+    }
+    if runs.is_empty()
+        && let Some(first) = errors.drain(..).next()
+    {
+        return Err(first.into());
+    }
+    errors.iter().for_each(|error| out.problem(error));
+    if report {
+        runs.iter().try_for_each(|run| report::write(&run.path))?;
+    }
+    let differences = differences(&runs);
+    if json {
+        out.line(serde_json::to_string(&json!({ "runs": runs, "differences": differences }))?)?;
+    } else {
+        show(&runs, &differences, out)?;
+    }
+    Ok(if errors.is_empty() { Exit::Done } else { Exit::Problems })
+}
+
+fn show(runs: &[Run], differences: &[Difference], out: &Printer) -> std::io::Result<()> {
+    let head = [
+        "run",
+        "recipe",
+        "parameters",
+        "epochs",
+        "best dev",
+        "last dev",
+        "evaluated",
+        "time",
+        "frames/s",
+        "seed",
+        "state",
+    ];
+    let rows = std::iter::once(head.map(str::to_owned).to_vec()).chain(runs.iter().map(row)).collect::<Vec<_>>();
+    lines(&rows).iter().try_for_each(|line| out.line(line))?;
+    if differences.is_empty() {
+        return Ok(());
+    }
+    out.line("")?;
+    let names = runs.iter().map(name);
+    let head: Vec<String> = std::iter::once("recipe".to_owned()).chain(names).collect();
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(differences.iter().map(difference_row)).collect();
+    lines(&rows).iter().try_for_each(|line| out.line(line))
+}
+
+fn name(run: &Run) -> String {
+    run.path.file_name().map_or_else(|| run.path.display().to_string(), |name| name.to_string_lossy().into_owned())
+}
+
+fn row(run: &Run) -> Vec<String> {
+    let percent = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), |rate| format!("{:.2}", 100.0 * rate));
+    let measure = run.measure.as_deref().map_or_else(String::new, |measure| format!(" {measure}"));
+    let at = run.best_epoch.map_or_else(String::new, |epoch| format!(" @{epoch}"));
+    vec![
+        name(run),
+        run.recipe_name.clone(),
+        grouped(run.n_parameters),
+        format!("{}/{}", run.n_epochs, run.n_epochs_planned),
+        format!("{}{measure}{at}", percent(run.best_rate)),
+        percent(run.last_rate),
+        if run.evaluations.is_empty() { "-".to_owned() } else { evaluations(&run.evaluations) },
+        report::duration(run.time_s),
+        format!("{:.0}", run.frames_per_s),
+        run.seed.to_string(),
+        run.state.to_owned(),
+    ]
+}
+
+/// `test 16.90 PER [15.8 17.9]`.
+fn evaluations(evaluations: &[Evaluated]) -> String {
+    let one = |evaluated: &Evaluated| {
+        let Evaluated { name, measure, rate, interval: [low, high], .. } = evaluated;
+        let rate = rate.map_or_else(|| "-".to_owned(), |rate| format!("{:.2}", 100.0 * rate));
+        format!("{name} {rate} {measure} [{:.1} {:.1}]", 100.0 * low, 100.0 * high)
+    };
+    evaluations.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+fn difference_row(difference: &Difference) -> Vec<String> {
+    let values = difference.values.iter().map(|value| value.clone().unwrap_or_else(|| "-".to_owned()));
+    std::iter::once(difference.key.clone()).chain(values).collect()
+}
+
+/// The rows with every column as wide as its widest cell.
+fn lines(rows: &[Vec<String>]) -> Vec<String> {
+    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().enumerate().map(|(column, cell)| format!("{cell:<0$}", width(column).unwrap_or(0)));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lines;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let rows = [["run", "n"], ["a", "10"], ["größer", "7"]].map(|row| row.map(str::to_owned).to_vec());
+        assert_eq!(lines(&rows), ["run     n", "a       10", "größer  7"]);
+    }
+}

@@ -1,0 +1,121 @@
+//! What a person sees of a training: events in, a bar and a line an epoch out.
+
+use std::sync::Mutex;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use train::corpus::Watcher;
+use train::events::{Event, Measured, Record};
+use train::trainer::{Figures, TrainWatcher};
+
+use crate::printer::{Printer, human_duration};
+
+/// The bar under way and where lines go.
+pub(super) struct Screen<'a> {
+    out: &'a Printer,
+    bar: Mutex<Option<ProgressBar>>,
+}
+
+impl<'a> Screen<'a> {
+    pub(super) fn new(out: &'a Printer) -> Self {
+        Self { out, bar: Mutex::new(None) }
+    }
+
+    /// Takes the bar away.
+    pub(super) fn finish(&self) {
+        self.replace(None);
+    }
+
+    fn replace(&self, bar: Option<ProgressBar>) {
+        let mut current = self.bar.lock().expect("drawing does not panic");
+        if let Some(old) = std::mem::replace(&mut *current, bar) {
+            old.finish_and_clear();
+        }
+    }
+
+    fn with_bar(&self, draw: impl FnOnce(&ProgressBar)) {
+        if let Some(bar) = &*self.bar.lock().expect("drawing does not panic") {
+            draw(bar);
+        }
+    }
+
+    /// A line above the bar.
+    fn line(&self, text: &str) {
+        let bar = self.bar.lock().expect("drawing does not panic");
+        match &*bar {
+            Some(bar) => bar.suspend(|| self.out.remark(text)),
+            None => self.out.remark(text),
+        }
+    }
+}
+
+impl Watcher for Screen<'_> {
+    fn begin(&self, what: &'static str, n_steps: usize) {
+        let bar = self.out.progress(what, n_steps as u64);
+        if what == "training" {
+            let style = ProgressStyle::with_template("{prefix} [{bar:20}] {pos}/{len} {msg}");
+            bar.set_style(style.expect("the template is a constant").progress_chars("=> "));
+        }
+        self.replace(Some(bar));
+    }
+
+    fn advance(&self) {
+        self.with_bar(|bar| bar.inc(1));
+    }
+}
+
+impl TrainWatcher for Screen<'_> {
+    fn record(&self, record: &Record) {
+        match &record.event {
+            Event::Start(start) => self.line(&format!(
+                "{} parameters, {} classes; {} epochs of {} steps",
+                start.n_parameters, start.n_classes, start.n_epochs, start.n_steps_per_epoch
+            )),
+            Event::Resume(resume) => self.line(&format!("going on from `{}`", resume.checkpoint)),
+            Event::SkippedUtterance(skipped) => {
+                self.line(&format!("problem: utterance `{}` is left out: {}", skipped.id, skipped.reason));
+            }
+            Event::SkippedBatch(skipped) => self.line(&format!(
+                "problem: batch {} of epoch {} is left out: {} (utterances {})",
+                skipped.batch,
+                skipped.epoch,
+                skipped.reason,
+                skipped.utterances.join(", ")
+            )),
+            Event::Epoch(epoch) => {
+                let dev = epoch.validation.as_ref().map_or_else(String::new, |dev| format!(", dev {}", measured(dev)));
+                self.line(&format!(
+                    "epoch {:3}: loss {:.3}{dev}{}, rate {:.2e}, {:.0} frames/s, waited {:.1} %, {}",
+                    epoch.epoch,
+                    epoch.train.loss,
+                    if epoch.is_best { " *" } else { "" },
+                    epoch.learning_rate,
+                    epoch.speed.frames_per_s(),
+                    100.0 * epoch.speed.wait_share(),
+                    human_duration(epoch.speed.duration_s + epoch.validation_s),
+                ));
+            }
+            _ => {}
+        }
+    }
+
+    fn remark(&self, text: &str) {
+        self.line(text);
+    }
+
+    fn step(&self, figures: &Figures) {
+        let Figures { epoch, n_epochs, loss, error_rate, rate, frames_per_s, left_s } = figures;
+        let errors =
+            error_rate.as_ref().map_or_else(String::new, |(measure, rate)| format!("{measure} {:.1} % ", 100.0 * rate));
+        let left = human_duration(*left_s);
+        self.with_bar(|bar| {
+            bar.set_prefix(format!("epoch {epoch}/{n_epochs}"));
+            bar.set_message(format!("loss {loss:.2} {errors}rate {rate:.1e} {frames_per_s:.0} frames/s {left} left"));
+        });
+    }
+}
+
+fn measured(measured: &Measured) -> String {
+    let errors = measured.errors.as_ref();
+    let rate = errors.and_then(|errors| Some(format!(" {} {:.2} %", errors.measure, 100.0 * errors.rate()?)));
+    format!("{:.3}{}", measured.loss, rate.unwrap_or_default())
+}

@@ -1,0 +1,118 @@
+//! `srf transcribe`: recordings, a pipe or a microphone in, what was said out.
+
+pub(crate) mod files;
+mod live;
+#[cfg(feature = "mic")]
+mod microphone;
+mod stdin;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::ensure;
+use asr::StreamOptions;
+use text::output::Format;
+
+use super::bench::machine;
+use super::recognition::{DecodingArgs, EndpointArgs, ModelArgs};
+use crate::Exit;
+use crate::printer::Printer;
+
+/// Write down what is said in recordings
+///
+/// Recordings of any kind and rate, on all cores; their results are the same alone, together and streamed.
+/// From stdin come WAV or other recordings, or raw 16-bit samples (little-endian, mono).
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  srf transcribe talk.flac
+  srf transcribe recordings/ --format srt --out subtitles/
+  srf transcribe data/timit/test.jsonl --format trn > hyp.trn
+  srf transcribe talk.wav --format json --nbest 5
+  arecord -f S16_LE -r 16000 -t raw | srf transcribe - --stream
+  ffmpeg -i film.mkv -f wav - | srf transcribe - --format vtt > film.vtt")]
+pub(crate) struct Args {
+    /// Recordings, directories of them, JSONL manifests, Kaldi data directories, `wav.scp` files, or `-` for stdin
+    #[arg(value_name = "INPUT", required_unless_present = "mic")]
+    inputs: Vec<PathBuf>,
+
+    #[command(flatten)]
+    model: ModelArgs,
+
+    /// What to write: text, json, ctm, trn, srt, vtt, textgrid or csv
+    #[arg(long, short, value_name = "FORMAT", default_value_t = Format::Text)]
+    format: Format,
+
+    /// A file for each recording in this directory, instead of all on stdout
+    #[arg(long, short, value_name = "DIR")]
+    out: Option<PathBuf>,
+
+    /// Show results as they come, one recording after the other; JSON then has the delay of every token
+    #[arg(long)]
+    stream: bool,
+
+    /// How much is given to a stream at once
+    #[arg(long, value_name = "MS", default_value_t = 100.0)]
+    chunk_ms: f64,
+
+    /// Listen to the microphone until Enter is pressed
+    #[arg(long, conflicts_with = "inputs")]
+    mic: bool,
+
+    /// Samples a second of raw samples on stdin [default: the model's rate]
+    #[arg(long, value_name = "HZ")]
+    rate: Option<u32>,
+
+    /// Take stdin for raw samples, whatever it looks like
+    #[arg(long)]
+    raw: bool,
+
+    /// Threads [default: all cores]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+
+    #[command(flatten)]
+    decoding: DecodingArgs,
+
+    #[command(flatten)]
+    endpoint: EndpointArgs,
+}
+
+pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
+    let Args { inputs, model, format, out: dir, stream, chunk_ms, mic, rate, raw, threads, decoding, endpoint } = args;
+    ensure!((1.0..=60_000.0).contains(&chunk_ms), "--chunk-ms is {chunk_ms}, expected 1 to 60000");
+    let is_stdin = inputs.iter().any(|input| input == Path::new("-"));
+    ensure!(!is_stdin || inputs.len() == 1, "`-` (stdin) cannot stand beside other inputs");
+    let endpoint = endpoint.resolve()?;
+    let recognizer = model.open()?;
+    let decoding = decoding.resolve(recognizer.labels())?;
+    let options = StreamOptions { endpoint, has_evidence: format == Format::Json, ..decoding };
+    let sink = files::Sink::new(format, dir, out)?;
+    if stream && !recognizer.can_stream() {
+        out.remark("this model needs the whole utterance: results come at the end of each recording");
+    }
+    let live = live::Live { recognizer: &recognizer, options: &options, chunk_ms, out };
+    if mic {
+        return microphone(&live, sink);
+    }
+    if is_stdin {
+        let sound =
+            stdin::open(stdin::Raw { is_forced: raw, rate_hz: rate.unwrap_or(recognizer.features().rate_hz) }, out)?;
+        return live.pipe(sound, stream, sink);
+    }
+    if stream {
+        return live.files(&inputs, sink);
+    }
+    machine::pool(threads)?.install(|| files::transcribe(&recognizer, &inputs, &options, sink, out))
+}
+
+#[cfg(feature = "mic")]
+fn microphone(live: &live::Live<'_>, sink: files::Sink<'_>) -> anyhow::Result<Exit> {
+    microphone::listen(live, sink)
+}
+
+#[cfg(not(feature = "mic"))]
+fn microphone(_live: &live::Live<'_>, _sink: files::Sink<'_>) -> anyhow::Result<Exit> {
+    anyhow::bail!(
+        "this `srf` was built without the microphone; build it with `--features mic`, or pipe: `arecord -t raw ... | srf transcribe -`"
+    )
+}

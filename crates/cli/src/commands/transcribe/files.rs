@@ -1,0 +1,141 @@
+//! Results to stdout or to files: transcripts in, one after the other, in the format asked for.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
+use asr::bulk::Recognised;
+use asr::{Recognizer, StreamOptions};
+use text::output::{Format, Transcript};
+
+use crate::Exit;
+use crate::commands::inputs::{self, Inputs};
+use crate::printer::Printer;
+
+/// Where transcripts go.
+pub(crate) struct Sink<'a> {
+    format: Format,
+    dir: Option<PathBuf>,
+    written: HashSet<PathBuf>,
+    n_recordings: usize,
+    out: &'a Printer,
+}
+
+impl<'a> Sink<'a> {
+    pub(crate) fn new(format: Format, dir: Option<PathBuf>, out: &'a Printer) -> anyhow::Result<Self> {
+        if let Some(dir) = &dir {
+            fs::create_dir_all(dir).with_context(|| format!("could not make `{}`", dir.display()))?;
+        }
+        Ok(Self { format, dir, written: HashSet::new(), n_recordings: 1, out })
+    }
+
+    /// Says how many recordings will come.
+    pub(crate) fn expect(&mut self, n_recordings: usize) -> anyhow::Result<()> {
+        let is_one_a_file = matches!(self.format, Format::Srt | Format::Vtt | Format::TextGrid);
+        if is_one_a_file && self.dir.is_none() && 1 < n_recordings {
+            bail!("a file of format {} holds one recording, found {n_recordings}; add `--out DIR`", self.format);
+        }
+        self.n_recordings = n_recordings;
+        Ok(())
+    }
+
+    /// Whether every segment is a line on stdout by itself, to be shown as soon as it ends.
+    pub(crate) fn shows_lines(&self) -> bool {
+        self.format == Format::Text && self.dir.is_none() && self.n_recordings == 1
+    }
+
+    /// Writes one transcript.
+    pub(crate) fn write(&mut self, transcript: &Transcript) -> anyhow::Result<()> {
+        let Some(dir) = &self.dir else { return self.print(transcript) };
+        let path = dir.join(format!("{}.{}", file_name(&transcript.id), self.format.extension()));
+        if !self.written.insert(path.clone()) {
+            bail!("`{}` was already written for another recording of that name", path.display());
+        }
+        let text = transcript.format(self.format);
+        fs::write(&path, text).with_context(|| format!("could not write `{}`", path.display()))
+    }
+
+    fn print(&mut self, transcript: &Transcript) -> anyhow::Result<()> {
+        let text = match self.format {
+            // As Kaldi writes transcripts of many.
+            Format::Text if 1 < self.n_recordings => format!("{} {}\n", transcript.id, transcript.text()),
+            format => transcript.format(format),
+        };
+        let is_first = self.written.insert(PathBuf::new());
+        let text = match text.split_once('\n') {
+            Some((_heading, rows)) if self.format == Format::Csv && !is_first => rows,
+            _ => &text,
+        };
+        Ok(self.out.bytes(text.as_bytes())?)
+    }
+}
+
+/// An id as the name of a file: it may come from a manifest, and must not lead out of the directory.
+fn file_name(id: &str) -> String {
+    let name: String = id.chars().map(|c| if matches!(c, '/' | '\\' | '\0') { '_' } else { c }).collect();
+    if name.starts_with('.') { format!("_{name}") } else { name }
+}
+
+/// Recognises all of `inputs`, on the threads of the pool this runs in.
+pub(crate) fn transcribe(
+    recognizer: &Recognizer,
+    inputs: &[PathBuf],
+    options: &StreamOptions,
+    mut sink: Sink<'_>,
+    out: &Printer,
+) -> anyhow::Result<Exit> {
+    let Inputs { utterances, mut n_problems } = inputs::gather(inputs, out);
+    if utterances.is_empty() {
+        bail!("there is no recording in what was given");
+    }
+    sink.expect(utterances.len())?;
+    let progress = out.progress("transcribe", utterances.len() as u64);
+    let taken = recognizer.recognise_each(&utterances, options, |utterance, result| {
+        progress.inc(1);
+        let written = result.map_err(anyhow::Error::from).and_then(|recognised| {
+            // A file is read as fast as it can be: nothing in it arrives at any time.
+            let transcript = without_delays(recognised).transcript(&utterance.id);
+            progress.suspend(|| sink.write(&transcript))
+        });
+        keep_on(written, &mut n_problems, |problem| progress.suspend(|| out.problem(problem)))
+    });
+    progress.finish_and_clear();
+    taken?;
+    Ok(if n_problems == 0 { Exit::Done } else { Exit::Problems })
+}
+
+/// Tells of a problem and goes on, unless the reader of our stdout is gone.
+pub(crate) fn keep_on(
+    result: anyhow::Result<()>,
+    n_problems: &mut usize,
+    tell: impl FnOnce(String),
+) -> anyhow::Result<()> {
+    match result {
+        Err(error) if crate::printer::is_broken_pipe(&error) => Err(error),
+        Err(error) => {
+            *n_problems += 1;
+            tell(format!("{error:#}"));
+            Ok(())
+        }
+        Ok(()) => Ok(()),
+    }
+}
+
+pub(crate) fn without_delays(mut recognised: Recognised) -> Recognised {
+    let tokens = recognised.heard.iter_mut().flat_map(|heard| &mut heard.segment.tokens);
+    tokens.for_each(|token| token.delay = None);
+    recognised
+}
+
+#[cfg(test)]
+mod tests {
+    use super::file_name;
+
+    #[test]
+    fn an_id_cannot_lead_out_of_the_directory() {
+        assert_eq!(file_name("a-b c"), "a-b c");
+        assert_eq!(file_name("../../etc/passwd"), "_.._.._etc_passwd");
+        assert_eq!(file_name(".."), "_..");
+    }
+}

@@ -1,0 +1,144 @@
+//! Sound as it comes: chunks in, partial results on the terminal and segments on stdout as soon as they end.
+
+use std::path::PathBuf;
+
+use anyhow::{bail, ensure};
+use asr::bulk::Recognised;
+use asr::{Recognizer, Stream, StreamOptions};
+use audio::Recording;
+use audio::features::cmvn::CmvnStats;
+
+use super::files::{Sink, keep_on, without_delays};
+use super::stdin::Sound;
+use crate::Exit;
+use crate::commands::inputs::{self, Inputs};
+use crate::printer::Printer;
+
+/// More than this cannot be gathered before it is recognised: three hours at 48 kHz.
+const MAX_GATHERED_SAMPLES: usize = 1 << 29;
+
+/// What is needed to listen.
+pub(super) struct Live<'a> {
+    pub(super) recognizer: &'a Recognizer,
+    pub(super) options: &'a StreamOptions,
+    pub(super) chunk_ms: f64,
+    pub(super) out: &'a Printer,
+}
+
+impl Live<'_> {
+    /// Recordings one after the other, as if they were spoken now.
+    pub(super) fn files(&self, inputs: &[PathBuf], mut sink: Sink<'_>) -> anyhow::Result<Exit> {
+        let Inputs { utterances, mut n_problems } = inputs::gather(inputs, self.out);
+        ensure!(!utterances.is_empty(), "there is no recording in what was given");
+        sink.expect(utterances.len())?;
+        for utterance in &utterances {
+            let listened = Recording::open(&utterance.path).map_err(anyhow::Error::from).and_then(|recording| {
+                let sound = Sound::Recording(recording, utterance.selection);
+                let statistics =
+                    if self.wants_statistics() { Some(self.recognizer.statistics(utterance)?) } else { None };
+                self.listen(sound, statistics, &utterance.id, &mut sink)
+            });
+            keep_on(listened, &mut n_problems, |problem| self.out.problem(problem))?;
+        }
+        Ok(if n_problems == 0 { Exit::Done } else { Exit::Problems })
+    }
+
+    /// What comes through a pipe; `is_live` shows results as they come.
+    pub(super) fn pipe(&self, sound: Sound, is_live: bool, mut sink: Sink<'_>) -> anyhow::Result<Exit> {
+        let id = "stdin";
+        if !self.recognizer.needs_statistics() {
+            if is_live {
+                self.listen(sound, None, id, &mut sink)?;
+            } else {
+                let recognised = self.hear(sound, None, false)?;
+                sink.write(&without_delays(recognised).transcript(id))?;
+            }
+            return Ok(Exit::Done);
+        }
+        if is_live {
+            bail!(asr::StartStreamError::NoSpeakerStatistics);
+        }
+        // Heard twice: first for the speaker's statistics.
+        let (samples, rate_hz) = gather(sound)?;
+        let statistics = Some(self.recognizer.statistics_of(&samples, rate_hz)?);
+        let recognised = self.hear(Sound::Samples(samples, rate_hz), statistics, false)?;
+        sink.write(&without_delays(recognised).transcript(id))?;
+        Ok(Exit::Done)
+    }
+
+    /// Listens to one sound and writes what was said.
+    pub(super) fn listen(
+        &self,
+        sound: Sound,
+        statistics: Option<CmvnStats>,
+        id: &str,
+        sink: &mut Sink<'_>,
+    ) -> anyhow::Result<()> {
+        let shows_lines = sink.shows_lines();
+        let recognised = self.hear(sound, statistics, shows_lines)?;
+        if shows_lines { Ok(()) } else { sink.write(&recognised.transcript(id)) }
+    }
+
+    /// Gives a sound to a stream chunk by chunk; with `shows_lines` segments are printed when they end.
+    fn hear(&self, sound: Sound, statistics: Option<CmvnStats>, shows_lines: bool) -> anyhow::Result<Recognised> {
+        let options = StreamOptions { statistics, ..self.options.clone() };
+        let mut stream = self.recognizer.stream(&options)?;
+        let mut recognised = Recognised::default();
+        let chunk_samples = |rate_hz: u32| ((self.chunk_ms / 1000.0 * f64::from(rate_hz)) as usize).max(1);
+        let mut pending: Vec<f32> = Vec::new();
+        let mut rate_hz = self.recognizer.features().rate_hz;
+        sound.each(&mut |samples, its_rate_hz| {
+            rate_hz = its_rate_hz;
+            pending.extend_from_slice(samples);
+            let n_whole = pending.len() / chunk_samples(rate_hz) * chunk_samples(rate_hz);
+            for chunk in pending[..n_whole].chunks(chunk_samples(rate_hz)) {
+                stream.accept(chunk, rate_hz)?;
+                self.show(&mut stream, &mut recognised, shows_lines)?;
+            }
+            pending.drain(..n_whole);
+            Ok(())
+        })?;
+        stream.accept(&pending, rate_hz)?;
+        recognised.duration_s = stream.heard_s();
+        stream.flush();
+        self.show(&mut stream, &mut recognised, shows_lines)?;
+        self.out.partial("");
+        Ok(recognised)
+    }
+
+    /// Prints what has ended and shows what has not.
+    fn show(&self, stream: &mut Stream, recognised: &mut Recognised, shows_lines: bool) -> anyhow::Result<()> {
+        let ended = stream.take_ended();
+        if !ended.is_empty() {
+            self.out.partial("");
+        }
+        for heard in ended {
+            if shows_lines {
+                self.out.line(&heard.segment.text)?;
+            }
+            recognised.heard.push(heard);
+        }
+        if self.out.shows_partial() {
+            self.out.partial(&stream.partial().map_or_else(String::new, |heard| heard.segment.text));
+        }
+        Ok(())
+    }
+
+    fn wants_statistics(&self) -> bool {
+        self.recognizer.is_by_speaker()
+    }
+}
+
+/// All samples of a sound.
+fn gather(sound: Sound) -> anyhow::Result<(Vec<f32>, u32)> {
+    let (mut all, mut rate_hz) = (Vec::new(), 0);
+    sound.each(&mut |samples, its_rate_hz| {
+        rate_hz = its_rate_hz;
+        all.extend_from_slice(samples);
+        if MAX_GATHERED_SAMPLES < all.len() {
+            bail!("stdin has more than {MAX_GATHERED_SAMPLES} samples, too many for a model that hears them twice");
+        }
+        Ok(())
+    })?;
+    Ok((all, rate_hz))
+}

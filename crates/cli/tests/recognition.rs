@@ -1,0 +1,235 @@
+//! `srf transcribe`, `align`, `gop` and `verify-stream`, as typed, with a tiny model of random weights.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "../../asr/tests/tiny/mod.rs"]
+mod tiny;
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use asr::directory::write;
+use model::config::Cmvn;
+use model::random::Random;
+use tempfile::TempDir;
+use text::labels::Units;
+
+const PHONES: &[&str] = &["sil", "aa", "b", "iy", "k", "s"];
+
+/// A directory with `model` and, of random weights too, `by-speaker`; and a second of sound in `a.wav` and `b.wav`.
+fn workplace() -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    write(&dir.path().join("model"), &tiny::parts(Cmvn::Online, Units::Phones, PHONES)).unwrap();
+    write(&dir.path().join("by-speaker"), &tiny::parts(Cmvn::Speaker, Units::Phones, PHONES)).unwrap();
+    for (seed, name) in [(1, "a.wav"), (2, "b.wav")] {
+        tiny::save(&dir.path().join(name), &tiny::sound(seed, 32_000), 16_000);
+    }
+    dir
+}
+
+fn srf(dir: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_srf")).args(args).current_dir(dir).env_remove("SRF_MODEL").output().unwrap()
+}
+
+/// The same with bytes on stdin.
+fn piped(dir: &Path, args: &[&str], bytes: &[u8]) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_srf"))
+        .args(args)
+        .current_dir(dir)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    // The command may have seen enough and gone.
+    let _ = stdin.write_all(bytes);
+    drop(stdin);
+    child.wait_with_output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// What a command that must succeed prints.
+fn printed(dir: &Path, args: &[&str]) -> String {
+    let output = srf(dir, args);
+    assert_eq!(output.status.code(), Some(0), "{args:?}: {}", stderr(&output));
+    stdout(&output)
+}
+
+#[test]
+fn a_model_here_is_found_and_files_streams_and_pipes_give_the_same_text() {
+    let dir = workplace();
+    let text = printed(dir.path(), &["transcribe", "a.wav"]);
+    assert!(text.split_whitespace().count() > 1, "{text}");
+    assert_eq!(printed(dir.path(), &["transcribe", "a.wav", "--stream", "--chunk-ms", "37"]), text);
+    let bytes = fs::read(dir.path().join("a.wav")).unwrap();
+    assert_eq!(stdout(&piped(dir.path(), &["transcribe", "-"], &bytes)), text);
+    assert_eq!(stdout(&piped(dir.path(), &["transcribe", "-", "--stream"], &bytes)), text);
+    // Raw samples, the header left out.
+    let raw = piped(dir.path(), &["transcribe", "-"], &bytes[44..]);
+    assert_eq!(stdout(&raw), text);
+    assert!(stderr(&raw).contains("taken for raw 16-bit samples"), "{}", stderr(&raw));
+}
+
+#[test]
+fn many_recordings_are_told_by_name_on_any_number_of_threads() {
+    let dir = workplace();
+    let one = printed(dir.path(), &["transcribe", "a.wav", "b.wav", "--threads", "1"]);
+    assert_eq!(printed(dir.path(), &["transcribe", "a.wav", "b.wav", "--threads", "3"]), one);
+    let alone = printed(dir.path(), &["transcribe", "b.wav"]);
+    assert_eq!(one.lines().nth(1).unwrap(), format!("b {}", alone.trim()));
+    let by_speaker = printed(dir.path(), &["transcribe", "-m", "by-speaker", "a.wav"]);
+    assert!(!by_speaker.trim().is_empty());
+}
+
+#[test]
+fn every_format_is_written_to_stdout_or_to_files() {
+    let dir = workplace();
+    for format in ["text", "json", "ctm", "trn", "srt", "vtt", "textgrid", "csv"] {
+        let text = printed(dir.path(), &["transcribe", "a.wav", "--format", format]);
+        assert!(!text.trim().is_empty(), "{format}");
+        printed(dir.path(), &["transcribe", "a.wav", "b.wav", "--format", format, "--out", "out"]);
+    }
+    assert_eq!(fs::read_dir(dir.path().join("out")).unwrap().count(), 16);
+    let both = srf(dir.path(), &["transcribe", "a.wav", "b.wav", "--format", "srt"]);
+    assert_eq!(both.status.code(), Some(2));
+    assert!(stderr(&both).contains("add `--out DIR`"), "{}", stderr(&both));
+}
+
+#[test]
+fn json_tells_evidence_and_in_a_stream_the_delay_of_every_token() {
+    let dir = workplace();
+    let object = |args: &[&str]| -> serde_json::Value { serde_json::from_str(&printed(dir.path(), args)).unwrap() };
+    let file = object(&["transcribe", "a.wav", "--format", "json", "--nbest", "3"]);
+    let text = file.to_string();
+    assert!(text.contains("coupling_mass") && !text.contains("algorithmic_ms"), "{text}");
+    let stream = object(&["transcribe", "a.wav", "--format", "json", "--stream"]).to_string();
+    // 19 frames of look-ahead and half a window, as `srf info` says.
+    assert!(stream.contains("\"algorithmic_ms\":202.5"), "{stream}");
+    assert!(printed(dir.path(), &["info", "model"]).contains("delay            202.5 ms"));
+}
+
+#[test]
+fn garbage_silence_and_nothing_on_stdin_are_taken_as_what_they_are() {
+    let dir = workplace();
+    let mut random = Random::new(3, "garbage");
+    let garbage: Vec<u8> = (0..40_001).map(|_| (256.0 * random.uniform()) as u8).collect();
+    for args in [&["transcribe", "-"][..], &["transcribe", "-", "--stream", "--rate", "44100"]] {
+        assert_eq!(piped(dir.path(), args, &garbage).status.code(), Some(0));
+        assert_eq!(piped(dir.path(), args, &vec![0; 100_000]).status.code(), Some(0));
+        assert_eq!(stdout(&piped(dir.path(), args, &[1])), stdout(&piped(dir.path(), args, &[1, 2])));
+        let empty = piped(dir.path(), args, &[]);
+        assert_eq!(empty.status.code(), Some(2));
+        assert!(stderr(&empty).contains("stdin is empty"));
+    }
+    for mark in ["RIFF....WAVE", "RIFF....WAVEdata\u{1}\u{1}\u{1}\u{1}", "fLaC", "OggS", "ID3", "NIST_1A\n"] {
+        let cut = piped(dir.path(), &["transcribe", "-"], mark.as_bytes());
+        assert_eq!(cut.status.code(), Some(2), "{mark}: {}", stderr(&cut));
+        assert_eq!(stderr(&cut).lines().next().map(|line| line.starts_with("error: ")), Some(true));
+    }
+    let absurd = piped(dir.path(), &["transcribe", "-", "--rate", "7"], &garbage);
+    assert_eq!(absurd.status.code(), Some(2));
+    assert!(stderr(&absurd).contains("a sample rate of 7 Hz cannot be resampled"), "{}", stderr(&absurd));
+}
+
+#[test]
+fn a_bad_recording_among_good_ones_is_a_problem_and_a_bad_model_stops_all() {
+    let dir = workplace();
+    fs::write(dir.path().join("bad.wav"), b"RIFF\0\0\0\0WAVE").unwrap();
+    tiny::save(&dir.path().join("one.wav"), &[5.0], 16_000);
+    let output = srf(dir.path(), &["transcribe", "bad.wav", "a.wav", "missing.wav", "one.wav"]);
+    assert_eq!(output.status.code(), Some(1));
+    let told = stderr(&output);
+    assert!(told.contains("bad.wav") && told.contains("missing.wav") && !told.contains("one.wav"), "{told}");
+    assert_eq!(stdout(&output).lines().count(), 2);
+    let output = srf(dir.path(), &["transcribe", "-m", "nothing", "a.wav"]);
+    assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(2), ""));
+    let elsewhere = srf(&dir.path().join("model"), &["transcribe", "../a.wav"]);
+    assert_eq!(elsewhere.status.code(), Some(2));
+    assert!(stderr(&elsewhere).contains("hint: name one with `--model DIR`"), "{}", stderr(&elsewhere));
+    let live = piped(dir.path(), &["transcribe", "-m", "by-speaker", "-", "--stream"], &[0; 1000]);
+    assert!(stderr(&live).contains("knows nothing of this one") && stderr(&live).contains("hint: "));
+    let twice = piped(dir.path(), &["transcribe", "-m", "by-speaker", "-"], &[0; 10_000]);
+    assert_eq!(twice.status.code(), Some(0), "{}", stderr(&twice));
+}
+
+#[test]
+fn hotwords_phrases_and_a_lexicon_change_what_is_written() {
+    let dir = workplace();
+    let put = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
+    put("words.txt", "key k iy\nbee b iy\nspa s b aa\nah aa\n");
+    let words = printed(dir.path(), &["transcribe", "a.wav", "--lexicon", "words.txt"]);
+    assert!(words.split_whitespace().all(|word| ["key", "bee", "spa", "ah"].contains(&word)), "{words}");
+    put("phrases.txt", "k iy\nb iy\n");
+    let phrase = printed(dir.path(), &["transcribe", "a.wav", "--phrases", "phrases.txt"]);
+    assert!(["k iy", "b iy", ""].contains(&phrase.replace("sil", "").trim()), "{phrase}");
+    put("hot.txt", "k s k s:40\n");
+    let plain = printed(dir.path(), &["transcribe", "a.wav"]);
+    let hot = printed(dir.path(), &["transcribe", "a.wav", "--hotwords", "hot.txt"]);
+    assert!(hot.contains("k s k s") && hot != plain, "{hot}");
+    put("bad.txt", "k zz:40\n");
+    let output = srf(dir.path(), &["transcribe", "a.wav", "--hotwords", "bad.txt"]);
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn endpoint_rules_cut_where_they_say() {
+    let dir = workplace();
+    let n_lines = |args: &[&str]| printed(dir.path(), &[&["transcribe", "a.wav"], args].concat()).lines().count();
+    assert_eq!(n_lines(&["--no-endpoint"]), 1);
+    assert!(1 < n_lines(&["--rule3-min-utterance-length", "0.4"]));
+    let output = srf(dir.path(), &["transcribe", "a.wav", "--rule1-min-trailing-silence", "-1"]);
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn verify_stream_tells_what_it_compared() {
+    let dir = workplace();
+    let text = printed(dir.path(), &["verify-stream", "a.wav", "--random", "3"]);
+    assert_eq!(text.lines().count(), 7);
+    assert!(text.starts_with("a.wav: 32000 samples at 16000 Hz, "), "{text}");
+    assert!(text.lines().skip(1).all(|line| line.ends_with("identical")), "{text}");
+    assert!(text.lines().nth(1).unwrap().contains("32000 pieces of 1 sample"));
+    assert!(printed(dir.path(), &["verify-stream", "-m", "by-speaker", "b.wav"]).contains("identical"));
+    assert_eq!(srf(dir.path(), &["verify-stream", "missing.wav"]).status.code(), Some(1));
+}
+
+#[test]
+fn align_and_gop_take_a_text_a_transcript_a_lexicon_or_a_manifest() {
+    let dir = workplace();
+    let put = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
+    let grid = printed(dir.path(), &["align", "a.wav", "--text", "sil k iy s"]);
+    assert!(grid.contains("TextGrid") && grid.contains("\"iy\""), "{grid}");
+    put("words.txt", "key k iy\nspa s b aa\n");
+    put("said.txt", "key spa\n");
+    let ctm =
+        printed(dir.path(), &["align", "a.wav", "--transcript", "said.txt", "--lexicon", "words.txt", "-f", "ctm"]);
+    let words: Vec<&str> = ctm.lines().filter_map(|line| line.split_whitespace().nth(4)).collect();
+    assert_eq!(words, ["key", "spa"], "{ctm}");
+    put(
+        "list.jsonl",
+        "{\"audio_filepath\": \"a.wav\", \"text\": \"k iy\"}\n{\"audio_filepath\": \"b.wav\", \"text\": \"k zz\"}\n",
+    );
+    let output = srf(dir.path(), &["gop", "list.jsonl", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("label 2 is `zz`"), "{}", stderr(&output));
+    let scored: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
+    let labels = scored["labels"].as_array().unwrap();
+    assert_eq!(labels.len(), 2);
+    assert!(labels.iter().all(|label| (0.0..=100.0).contains(&label["score"].as_f64().unwrap())));
+    assert!(printed(dir.path(), &["gop", "a.wav", "--text", "s aa"]).starts_with("a: "));
+    assert_eq!(srf(dir.path(), &["align", "a.wav"]).status.code(), Some(2));
+    assert_eq!(srf(dir.path(), &["gop", "a.wav", "--text", " "]).status.code(), Some(1));
+    let long = "aa b ".repeat(500);
+    let output = srf(dir.path(), &["gop", "a.wav", "--text", &long]);
+    assert!(stderr(&output).contains("1000 labels need at least 1000 slices"), "{}", stderr(&output));
+}

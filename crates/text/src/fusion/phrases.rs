@@ -1,0 +1,115 @@
+//! A list of phrases that is all that may be said: a label behind a prefix in, whether it may stand there out.
+//!
+//! The phrases are a tree; an utterance may be one of them or several in a row. Which nodes a prefix may have come to
+//! is one state of an automaton that is made beforehand, so that a prefix has one state however it is read.
+
+use std::collections::HashMap;
+
+use super::{FusionError, Separators};
+use crate::edges::Edges;
+
+const ROOT: u32 = 0;
+/// Behind the one phrase of an utterance.
+const END: u32 = u32::MAX;
+const MAX_STATES: usize = 1 << 20;
+
+/// The automaton of a list of phrases.
+#[derive(Debug)]
+pub(super) struct PhraseGraph {
+    edges: Edges,
+    /// Whether an utterance may end in a state.
+    may_end: Vec<bool>,
+}
+
+#[derive(Default)]
+struct Tree {
+    children: Vec<Vec<(u32, u32)>>,
+    is_phrase: Vec<bool>,
+}
+
+impl Tree {
+    fn new(phrases: &[Vec<usize>]) -> Self {
+        let mut tree = Self { children: vec![Vec::new()], is_phrase: vec![false] };
+        for phrase in phrases.iter().filter(|phrase| !phrase.is_empty()) {
+            let mut at = ROOT;
+            for class in phrase {
+                at = tree.child(at, *class as u32).unwrap_or_else(|| tree.add(at, *class as u32));
+            }
+            tree.is_phrase[at as usize] = true;
+        }
+        tree
+    }
+
+    fn child(&self, node: u32, class: u32) -> Option<u32> {
+        self.children[node as usize].iter().find(|(label, _)| *label == class).map(|(_, child)| *child)
+    }
+
+    fn add(&mut self, node: u32, class: u32) -> u32 {
+        let child = self.children.len() as u32;
+        self.children.push(Vec::new());
+        self.is_phrase.push(false);
+        self.children[node as usize].push((class, child));
+        child
+    }
+
+    fn may_end(&self, node: u32) -> bool {
+        node == ROOT || node == END || self.is_phrase[node as usize]
+    }
+
+    /// All nodes behind `node` by each label.
+    fn next(&self, node: u32, separators: &Separators, repeats: bool, out: &mut Vec<(u32, u32)>) {
+        if self.may_end(node) {
+            let behind = if node == ROOT || repeats { ROOT } else { END };
+            out.extend(separators.classes().map(|class| (class, behind)));
+        }
+        if node == END {
+            return;
+        }
+        out.extend(&self.children[node as usize]);
+        if node != ROOT && self.is_phrase[node as usize] && repeats && !separators.has_space() {
+            out.extend(&self.children[ROOT as usize]);
+        }
+    }
+}
+
+impl PhraseGraph {
+    pub(super) fn new(phrases: &[Vec<usize>], separators: &Separators, repeats: bool) -> Result<Self, FusionError> {
+        let tree = Tree::new(phrases);
+        let mut graph = Self { edges: Edges::default(), may_end: Vec::new() };
+        let mut numbers = HashMap::from([(vec![ROOT], 0u32)]);
+        let mut pending = vec![vec![ROOT]];
+        graph.may_end.push(true);
+        while let Some(nodes) = pending.pop() {
+            let from = numbers[&nodes];
+            for (class, behind) in steps(&tree, &nodes, separators, repeats) {
+                let to = *numbers.entry(behind).or_insert_with_key(|behind| {
+                    graph.may_end.push(behind.iter().any(|node| tree.may_end(*node)));
+                    pending.push(behind.clone());
+                    graph.may_end.len() as u32 - 1
+                });
+                graph.edges.insert(from, class, to);
+            }
+            if MAX_STATES < graph.may_end.len() {
+                return Err(FusionError::LargePhraseList { limit: MAX_STATES });
+            }
+        }
+        Ok(graph)
+    }
+
+    pub(super) fn next(&self, state: u32, class: u32) -> Option<u32> {
+        self.edges.get(state, class)
+    }
+
+    pub(super) fn may_end(&self, state: u32) -> bool {
+        self.may_end[state as usize]
+    }
+}
+
+/// For every label the set of nodes it leads to, in the order of the labels.
+fn steps(tree: &Tree, nodes: &[u32], separators: &Separators, repeats: bool) -> Vec<(u32, Vec<u32>)> {
+    let mut all = Vec::new();
+    nodes.iter().for_each(|node| tree.next(*node, separators, repeats, &mut all));
+    all.sort_unstable();
+    all.dedup();
+    all.chunk_by(|a, b| a.0 == b.0).map(|step| (step[0].0, step.iter().map(|(_, node)| *node).collect())).collect()
+}

@@ -1,0 +1,213 @@
+//! What a recogniser found, as people and programs want it: a [`Transcript`] in, a file of some format out.
+//!
+//! Every format is a pure function from the transcript to a text, so that a server and a command write the same bytes.
+
+mod json;
+mod plain;
+mod subtitles;
+mod textgrid;
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The result of one recording (or one channel of it): what was said and when.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Transcript {
+    /// The utterance id, or the name of the file without its ending.
+    pub id: String,
+    /// The channel, as CTM files name it; `A` where there is one.
+    pub channel: String,
+    /// Length of the recording in seconds.
+    pub duration_s: f64,
+    /// What was said, in order; an endpoint or the end of the recording ends each one.
+    pub segments: Vec<Segment>,
+}
+
+/// What was said between two endpoints.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Segment {
+    /// The text as it is read.
+    pub text: String,
+    /// Where its audio begins, in seconds from the start of the recording.
+    pub start_s: f64,
+    /// Where its audio ends.
+    pub end_s: f64,
+    /// The words; empty for phone models without a lexicon.
+    pub words: Vec<Word>,
+    /// The labels of the network.
+    pub tokens: Vec<TokenResult>,
+    /// How sure the recogniser is of the whole, 0 to 1.
+    pub confidence: Option<f32>,
+    /// Other readings, the likeliest first, this one not among them.
+    pub alternatives: Vec<Alternative>,
+}
+
+/// A word and when it was said.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Word {
+    /// Its spelling.
+    pub text: String,
+    /// Where it begins, in seconds from the start of the recording.
+    pub start_s: f64,
+    /// Where it ends.
+    pub end_s: f64,
+    /// How sure the recogniser is, 0 to 1.
+    pub confidence: Option<f32>,
+}
+
+/// A label of the network, when it was said and why the network wrote it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TokenResult {
+    /// The label.
+    pub text: String,
+    /// Where it begins, in seconds from the start of the recording.
+    pub start_s: f64,
+    /// Where it ends.
+    pub end_s: f64,
+    /// How sure the recogniser is, 0 to 1.
+    pub confidence: Option<f32>,
+    /// What the routing says, for models with capsules.
+    pub evidence: Option<Evidence>,
+    /// Where the time between the sound and the token went.
+    pub delay: Option<Delay>,
+}
+
+/// What the routing of the last layer says about a token.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Evidence {
+    /// The softmax of the token where it peaks.
+    pub posterior: f32,
+    /// The share of all coupling that went to its capsule.
+    pub coupling_mass: f32,
+    /// The label with the next largest posterior.
+    pub runner_up: String,
+    /// Whether the capsule with the largest coupling is the one with the largest posterior.
+    pub agrees: bool,
+}
+
+/// Where the time between a sound and its token went.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Delay {
+    /// Look-ahead of features and network: no machine can be faster.
+    pub algorithmic_ms: f64,
+    /// Waiting for the rest of a chunk.
+    pub buffering_ms: f64,
+    /// Computing.
+    pub compute_ms: f64,
+}
+
+/// Another reading of a segment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Alternative {
+    /// The text as it is read.
+    pub text: String,
+    /// Its share among the readings that were kept, 0 to 1.
+    pub confidence: f32,
+    /// Natural logarithm of what readings are ranked by.
+    pub score: f64,
+}
+
+/// A format that transcripts are written in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// The words, a line for each segment.
+    #[default]
+    Text,
+    /// Everything, one object a recording.
+    Json,
+    /// `file channel start duration word confidence`, as NIST's tools read it.
+    Ctm,
+    /// `words (id)`, as NIST's tools read it.
+    Trn,
+    /// SubRip subtitles.
+    Srt,
+    /// WebVTT subtitles.
+    Vtt,
+    /// Praat's tiers of words and tokens.
+    TextGrid,
+    /// A table with a row for each word.
+    Csv,
+}
+
+/// A name of a format that is none.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("unknown format `{found}`, expected one of {}", Format::ALL.map(|format| format.to_string()).join(", "))]
+pub struct UnknownFormat {
+    /// What was written.
+    pub found: String,
+}
+
+impl Format {
+    /// All of them.
+    pub const ALL: [Format; 8] =
+        [Format::Text, Format::Json, Format::Ctm, Format::Trn, Format::Srt, Format::Vtt, Format::TextGrid, Format::Csv];
+
+    /// The ending of files in this format, without the dot.
+    pub fn extension(self) -> &'static str {
+        match self {
+            Format::Text => "txt",
+            Format::Json => "json",
+            Format::Ctm => "ctm",
+            Format::Trn => "trn",
+            Format::Srt => "srt",
+            Format::Vtt => "vtt",
+            Format::TextGrid => "TextGrid",
+            Format::Csv => "csv",
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Format::Text => "text",
+            other => other.extension(),
+        })
+    }
+}
+
+impl FromStr for Format {
+    type Err = UnknownFormat;
+
+    fn from_str(name: &str) -> Result<Self, UnknownFormat> {
+        let is_named = |format: &Format| {
+            name.eq_ignore_ascii_case(format.extension()) || name.eq_ignore_ascii_case(&format.to_string())
+        };
+        Format::ALL.into_iter().find(is_named).ok_or_else(|| UnknownFormat { found: name.to_owned() })
+    }
+}
+
+impl Transcript {
+    /// All that was said, the segments joined by spaces.
+    pub fn text(&self) -> String {
+        let texts = self.segments.iter().map(|segment| segment.text.as_str()).filter(|text| !text.is_empty());
+        texts.collect::<Vec<_>>().join(" ")
+    }
+
+    /// This transcript alone as a whole file of `format`.
+    ///
+    /// A file of many recordings is the concatenation for text, CTM and trn, and for JSON with one object a line;
+    /// for CSV drop the heading line of all but the first.
+    pub fn format(&self, format: Format) -> String {
+        match format {
+            Format::Text => plain::text(self),
+            Format::Json => json::format(self),
+            Format::Ctm => plain::ctm(self),
+            Format::Trn => plain::trn(self),
+            Format::Srt => subtitles::srt(self),
+            Format::Vtt => subtitles::vtt(self),
+            Format::TextGrid => textgrid::format(self),
+            Format::Csv => plain::csv(self),
+        }
+    }
+}
+
+impl Segment {
+    /// The segment by itself as a JSON object on one line, as it stands in the list of a whole transcript.
+    pub fn to_json(&self) -> String {
+        json::segment(self).to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests;

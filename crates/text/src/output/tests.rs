@@ -1,0 +1,148 @@
+//! Every format on a small transcript, letter by letter; and what each one promises on any transcript.
+
+use proptest::prelude::*;
+
+use super::{Alternative, Delay, Evidence, Format, Segment, TokenResult, Transcript, Word};
+use crate::score::read::Source;
+use crate::score::trn::TrnOptions;
+use crate::score::{Encoding, Language, ctm, trn};
+
+fn word(text: &str, start_s: f64, end_s: f64) -> Word {
+    Word { text: text.to_owned(), start_s, end_s, confidence: Some(0.875) }
+}
+
+fn small() -> Transcript {
+    let evidence = Evidence { posterior: 0.9, coupling_mass: 0.25, runner_up: "b".into(), agrees: true };
+    let delay = Delay { algorithmic_ms: 380.0, buffering_ms: 12.5, compute_ms: 0.4 };
+    let token = TokenResult {
+        text: "a".into(),
+        start_s: 0.5,
+        end_s: 0.54,
+        confidence: Some(0.9),
+        evidence: Some(evidence),
+        delay: Some(delay),
+    };
+    let segment = Segment {
+        text: "say \"hi\" & <go>".into(),
+        start_s: 0.5,
+        end_s: 1.5,
+        words: vec![word("say", 0.5, 0.75), word("\"hi\"", 0.75, 1.0), word("&", 1.0, 1.2), word("<go>", 1.2, 1.5)],
+        tokens: vec![token],
+        confidence: None,
+        alternatives: vec![Alternative { text: "stay".into(), confidence: 0.25, score: -3.5 }],
+    };
+    Transcript { id: "a 1".into(), channel: "A".into(), duration_s: 2.0, segments: vec![segment, Segment::default()] }
+}
+
+#[test]
+fn lines_are_those_of_the_formats() {
+    let transcript = small();
+    assert_eq!(transcript.format(Format::Text), "say \"hi\" & <go>\n");
+    assert_eq!(transcript.format(Format::Trn), "say \"hi\" & <go> (a_1)\n");
+    assert_eq!(transcript.format(Format::Ctm).lines().next(), Some("a_1 A 0.500 0.250 say 0.8750"));
+    assert_eq!(transcript.format(Format::Csv).lines().nth(2), Some("a 1,A,0,\"\"\"hi\"\"\",0.750,1.000,0.8750"));
+    let srt = "1\n00:00:00,500 --> 00:00:01,500\nsay \"hi\" & <go>\n\n";
+    assert_eq!(transcript.format(Format::Srt), srt);
+    let vtt = "WEBVTT\n\n00:00:00.500 --> 00:00:01.500\nsay \"hi\" &amp; &lt;go&gt;\n\n";
+    assert_eq!(transcript.format(Format::Vtt), vtt);
+    let grid = transcript.format(Format::TextGrid);
+    assert!(grid.contains("xmin = 0.750\n            xmax = 1.000\n            text = \"\"\"hi\"\"\"\n"), "{grid}");
+}
+
+#[test]
+fn json_has_everything_that_is_known() {
+    let value: serde_json::Value = serde_json::from_str(&small().format(Format::Json)).unwrap();
+    assert_eq!(value["text"], "say \"hi\" & <go>");
+    let token = &value["segments"][0]["tokens"][0];
+    assert_eq!(token["evidence"]["runner_up"], "b");
+    assert_eq!(token["evidence"]["agrees"], true);
+    assert_eq!(token["delay"]["buffering_ms"], 12.5);
+    assert_eq!(value["segments"][0]["alternatives"][0]["score"], -3.5);
+    assert!(value["segments"][0].get("confidence").is_none());
+    let bad = Transcript { duration_s: f64::NAN, ..small() };
+    let value: serde_json::Value = serde_json::from_str(&bad.format(Format::Json)).unwrap();
+    assert!(value["duration_s"].is_null());
+}
+
+#[test]
+fn formats_are_found_by_name_and_ending() {
+    for format in Format::ALL {
+        assert_eq!(format.to_string().parse(), Ok(format));
+        assert_eq!(format.extension().to_uppercase().parse(), Ok(format));
+    }
+    let error = "doc".parse::<Format>().unwrap_err().to_string();
+    assert_eq!(error, "unknown format `doc`, expected one of text, json, ctm, trn, srt, vtt, TextGrid, csv");
+}
+
+#[test]
+fn a_transcript_of_phones_shows_them_as_words() {
+    let mut transcript = small();
+    transcript.segments[0].words.clear();
+    assert_eq!(transcript.format(Format::Ctm), "a_1 A 0.500 0.040 a 0.9000\n");
+}
+
+fn any_transcript() -> impl Strategy<Value = Transcript> {
+    let word = ("\\PC{0,12}|[a-z]{1,100}", 0.0f64..3.0, 0.0f64..9.0);
+    proptest::collection::vec(word, 0..40).prop_map(|words| {
+        let mut now_s = 0.0;
+        let timed = words.into_iter().map(|(text, pause_s, length_s)| {
+            let start_s = now_s + pause_s * f64::from(u8::from(pause_s > 2.0));
+            now_s = start_s + length_s / 9.0;
+            Word { text, start_s, end_s: now_s, confidence: None }
+        });
+        let words: Vec<Word> = timed.collect();
+        let text = words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
+        let segment = Segment { text, words, ..Segment::default() };
+        Transcript { id: "x(1)\n;".into(), channel: String::new(), duration_s: now_s, segments: vec![segment] }
+    })
+}
+
+/// The blocks of a SubRip file: times in milliseconds and lines.
+fn blocks(srt: &str) -> Vec<(u64, u64, Vec<String>)> {
+    let ms = |stamp: &str| -> u64 {
+        let numbers: Vec<u64> = stamp.split([':', ',']).map(|n| n.parse().unwrap()).collect();
+        ((numbers[0] * 60 + numbers[1]) * 60 + numbers[2]) * 1000 + numbers[3]
+    };
+    let block = |block: &str| {
+        let lines: Vec<&str> = block.split('\n').collect();
+        let (start, end) = lines[1].split_once(" --> ").unwrap();
+        (ms(start), ms(end), lines[2..].iter().map(|line| (*line).to_owned()).collect())
+    };
+    srt.split_terminator("\n\n").map(block).collect()
+}
+
+proptest! {
+    #[test]
+    fn subtitles_can_be_read_in_their_time(transcript in any_transcript()) {
+        let mut end_before = 0;
+        for (start, end, lines) in blocks(&transcript.format(Format::Srt)) {
+            prop_assert!(end_before <= start + 1 && start < end && end - start <= 7001, "{start} {end}");
+            prop_assert!(lines.len() <= 2 && lines.iter().all(|line| line.chars().count() <= 42));
+            end_before = end;
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_back_by_the_scorer(transcript in any_transcript()) {
+        let source = |text: String| Source { path: "x".into(), bytes: text.into_bytes() };
+        let utf8 = Encoding::Utf8(Language::Generic);
+        let words = ctm::parse(&source(transcript.format(Format::Ctm)), utf8, true).unwrap();
+        prop_assert_eq!(words.words.len(), transcript.segments[0].words.len());
+        let options = TrnOptions { encoding: utf8, is_case_sensitive: true, ..TrnOptions::default() };
+        let lines = trn::parse(&source(transcript.format(Format::Trn)), options).unwrap();
+        prop_assert!(lines.len() <= 1);
+    }
+
+    #[test]
+    fn intervals_of_a_text_grid_have_no_gaps(transcript in any_transcript()) {
+        let grid = transcript.format(Format::TextGrid);
+        let times = |name: &str| -> Vec<String> {
+            grid.lines().filter_map(|line| line.strip_prefix(&format!("            {name} = ")).map(String::from)).collect()
+        };
+        let (starts, ends) = (times("xmin"), times("xmax"));
+        for (end, start) in ends.iter().zip(starts.iter().skip(1)) {
+            prop_assert!(end == start || start == "0.000");
+        }
+        prop_assert!(starts.iter().zip(&ends).all(|(s, e)| s.parse::<f64>().unwrap() < e.parse::<f64>().unwrap()));
+    }
+}

@@ -1,0 +1,207 @@
+//! What a recogniser wrote against what was said: pairs of texts in, error rates with intervals out.
+
+use rayon::prelude::*;
+use text::calibration::{Bin, Judged, bins, expected_calibration_error, normalised_cross_entropy};
+use text::labels::Units;
+use text::labels::mapping::PhoneMapping;
+use text::labels::timit::Folded;
+use text::score::compare::{Interval, Paired, bootstrap};
+use text::score::{
+    Alignment, Cost, Heading, Network, Pair, System, TooLongError, Traits, Utterance, Verdict, Word, align,
+};
+
+use crate::events::ErrorCounts;
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Measure {
+    /// Phones.
+    Phones,
+    /// Words.
+    Words,
+    /// Characters, spaces aside.
+    Characters,
+}
+
+impl Measure {
+    /// The name of the error rate.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Phones => "PER",
+            Self::Words => "WER",
+            Self::Characters => "CER",
+        }
+    }
+
+    /// What can be counted of texts in these units, what matters most first.
+    pub fn of(units: Units) -> &'static [Self] {
+        match units {
+            Units::Phones => &[Self::Phones],
+            Units::Words | Units::Chars => &[Self::Words, Self::Characters],
+        }
+    }
+}
+
+/// A recognised label or word, and how sure the recogniser is of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Recognised {
+    /// The label or word.
+    pub text: String,
+    /// 0 to 1, where it says.
+    pub confidence: Option<f64>,
+}
+
+/// An utterance and what the recogniser made of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answer {
+    /// The utterance.
+    pub id: String,
+    /// Who said it.
+    pub speaker: String,
+    /// What was said, labels separated by spaces where they are phones or words.
+    pub reference: String,
+    /// What was recognised: phones, or words.
+    pub recognised: Vec<Recognised>,
+}
+
+/// One error rate and all that belongs to it.
+#[derive(Clone, Debug)]
+pub struct Rate {
+    /// What was counted.
+    pub measure: Measure,
+    /// Every alignment, by speaker.
+    pub system: System,
+    /// The error rate, and what 95 of 100 other draws of such utterances would give.
+    pub interval: Interval,
+    /// Whether confidences mean what they say, where there are any.
+    pub confidences: Option<Confidences>,
+}
+
+/// How confidences and truth fit together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Confidences {
+    /// Normalised cross entropy: 1 where they tell all, 0 where they tell no more than the share of right words does,
+    /// below where they mislead; absent where all words are right, or all wrong.
+    pub nce: Option<f64>,
+    /// Expected calibration error.
+    pub ece: f64,
+    /// Words by confidence, in equal parts of 0 to 1.
+    pub bins: Vec<Bin>,
+}
+
+impl Confidences {
+    /// Of all recognised words; nothing where some have no confidence, or there are none.
+    fn of(system: &System) -> Option<Self> {
+        if !system.utterances().all(|utterance| utterance.traits.hypothesis_confidences) {
+            return None;
+        }
+        let pairs = system.utterances().flat_map(|utterance| &utterance.alignment.pairs);
+        let judge = |pair: &Pair| Some((pair.hypothesis.as_ref()?.confidence as f32, pair.verdict == Verdict::Correct));
+        let judged: Vec<Judged> = pairs.filter_map(judge).collect();
+        let ece = expected_calibration_error(&judged)?;
+        Some(Self { nce: normalised_cross_entropy(&judged), ece, bins: bins(&judged).to_vec() })
+    }
+}
+
+impl Rate {
+    /// The sums, as events carry them.
+    pub fn errors(&self) -> ErrorCounts {
+        let counts = self.system.counts();
+        ErrorCounts {
+            measure: self.measure.name().to_owned(),
+            n_reference: counts.n_reference(),
+            substitutions: counts.substitutions,
+            deletions: counts.deletions,
+            insertions: counts.insertions,
+        }
+    }
+}
+
+/// How answers are scored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scoring {
+    /// A smaller set of phones that both sides are mapped to first.
+    pub mapping: Option<PhoneMapping>,
+    /// How often utterances are drawn for the interval.
+    pub n_replications: usize,
+    /// What draws are made from.
+    pub seed: u64,
+}
+
+/// Scores `answers`; an utterance too long to be aligned is told by its place.
+pub fn score(
+    answers: &[Answer],
+    measure: Measure,
+    title: &str,
+    scoring: Scoring,
+) -> Result<Rate, (usize, TooLongError)> {
+    let align_one = |(at, answer): (usize, &Answer)| {
+        let (reference, hypothesis) = words(answer, measure, scoring.mapping);
+        align(&Network::linear(reference), &Network::linear(hypothesis), Cost::Spelling).map_err(|error| (at, error))
+    };
+    let alignments: Vec<Alignment> = answers.par_iter().enumerate().map(align_one).collect::<Result<_, _>>()?;
+    let mut system = System::new(Heading { title: title.to_owned(), ..Heading::default() });
+    for (sequence, (answer, alignment)) in answers.iter().zip(alignments).enumerate() {
+        let id = format!("({})", answer.id).into_bytes().into();
+        let hypothesis_confidences =
+            measure != Measure::Characters && answer.recognised.iter().all(|word| word.confidence.is_some());
+        let traits = Traits { hypothesis_confidences, characters: measure == Measure::Characters, ..Traits::default() };
+        let speaker = answer.speaker.as_bytes().into();
+        system.add(&speaker, Utterance { id, sequence, traits, alignment, ..Utterance::default() });
+    }
+    let interval = bootstrap(&Paired::new(&system, &system), scoring.n_replications, scoring.seed).first;
+    let confidences = Confidences::of(&system);
+    Ok(Rate { measure, system, interval, confidences })
+}
+
+/// What is compared of an answer: reference and hypothesis.
+fn words(answer: &Answer, measure: Measure, mapping: Option<PhoneMapping>) -> (Vec<Word>, Vec<Word>) {
+    let said = answer.reference.split_whitespace().map(|text| (text, None));
+    let heard = answer.recognised.iter().map(|word| (word.text.as_str(), word.confidence));
+    match measure {
+        Measure::Phones => (phones(said, mapping), phones(heard, mapping)),
+        Measure::Words => (said.map(small_word).collect(), heard.map(small_word).collect()),
+        Measure::Characters => (said.flat_map(characters).collect(), heard.flat_map(characters).collect()),
+    }
+}
+
+/// Phones, which may differ only in being capitals, in the set they are mapped to.
+fn phones<'a>(words: impl Iterator<Item = (&'a str, Option<f64>)>, mapping: Option<PhoneMapping>) -> Vec<Word> {
+    let mapped = |phone: &'a str| match mapping.map(|mapping| mapping.map(phone)) {
+        None | Some(Folded::Unknown) => Some(phone),
+        Some(Folded::To(phone)) => Some(phone),
+        Some(Folded::Dropped) => None,
+    };
+    words.filter_map(|(phone, confidence)| Some(word(mapped(phone)?.as_bytes(), confidence))).collect()
+}
+
+/// A word as it is compared: capitals do not matter.
+fn small_word((text, confidence): (&str, Option<f64>)) -> Word {
+    word(text.to_lowercase().as_bytes(), confidence)
+}
+
+fn characters((text, _): (&str, Option<f64>)) -> Vec<Word> {
+    text.to_lowercase().chars().map(|c| Word::new(c.to_string().as_bytes())).collect()
+}
+
+fn word(text: &[u8], confidence: Option<f64>) -> Word {
+    Word::new(text).with_confidence(confidence.unwrap_or(0.0))
+}
+
+/// Aligns the words of two texts as they stand.
+pub fn align_words(reference: &str, hypothesis: &str) -> Result<Alignment, TooLongError> {
+    let network = |text: &str| Network::linear(text.split_whitespace().map(|w| Word::new(w.as_bytes())).collect());
+    align(&network(reference), &network(hypothesis), Cost::Spelling)
+}
+
+/// The text that was compared, of the references or of the hypotheses, as a line of a transcript.
+pub fn compared(answer: &Answer, measure: Measure, mapping: Option<PhoneMapping>) -> [String; 2] {
+    let (reference, hypothesis) = words(answer, measure, mapping);
+    [reference, hypothesis].map(|words| {
+        let texts: Vec<_> = words.iter().map(|word| String::from_utf8_lossy(&word.text).into_owned()).collect();
+        texts.join(" ")
+    })
+}
+
+#[cfg(test)]
+mod tests;

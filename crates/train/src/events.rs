@@ -1,0 +1,362 @@
+//! What happens in a training run: events in, lines of `RUN/log.jsonl` out, and back.
+//!
+//! The trainer tells of everything as an [`Event`]; the page, the TensorBoard files and the comparison of runs are
+//! made of nothing else. [`log`] writes and reads the file; a run that was killed and resumed, however often, reads
+//! as one that never stopped.
+
+pub mod log;
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// An event, and when it happened: a line of the log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Seconds since 1970.
+    pub time_s: f64,
+    /// Optimiser steps taken before it.
+    pub step: u64,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+impl Record {
+    /// `event` as of now.
+    pub fn now(step: u64, event: Event) -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        Self { time_s: since.map_or(0.0, |since| since.as_secs_f64()), step, event }
+    }
+}
+
+/// What can happen in a run. The key `event` of a line says which one it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Event {
+    /// A run starts from nothing.
+    Start(Box<RunStart>),
+    /// A run goes on from the checkpoint of this record's step; later records before this line did not happen.
+    Resume(Resume),
+    /// Some steps were taken.
+    Steps(Steps),
+    /// An epoch ended.
+    Epoch(Box<EpochEnd>),
+    /// What the recogniser wrote for a few utterances at the end of an epoch.
+    Examples(Examples),
+    /// How the capsules are at the end of an epoch.
+    Health(Health),
+    /// A batch was left out.
+    SkippedBatch(SkippedBatch),
+    /// An utterance was left out of the whole run.
+    SkippedUtterance(SkippedUtterance),
+    /// The run ended, or was stopped in order.
+    End(RunEnd),
+    /// An event of a later version, which this one cannot read.
+    #[serde(other)]
+    Unknown,
+}
+
+/// What a run is made of.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunStart {
+    /// Name of the recipe: the stem of its file.
+    pub recipe_name: String,
+    /// The recipe with all overrides, as TOML.
+    pub recipe: String,
+    /// The command line.
+    pub command: Vec<String>,
+    /// What every random choice was made from.
+    pub seed: u64,
+    /// The value of `model.architecture`.
+    pub architecture: String,
+    /// Numbers in the model.
+    pub n_parameters: u64,
+    /// Outputs of the network.
+    pub n_classes: usize,
+    /// `phones`, `chars` or `words`.
+    pub units: String,
+    /// The model that this one started from.
+    pub from: Option<String>,
+    /// Parts of the data.
+    pub data: Vec<DataPart>,
+    /// A number that changes when any utterance does.
+    pub data_fingerprint: String,
+    /// Epochs to be run.
+    pub n_epochs: usize,
+    /// Optimiser steps an epoch.
+    pub n_steps_per_epoch: usize,
+    /// Version of the program.
+    pub version: String,
+    /// Where it ran.
+    pub machine: Machine,
+}
+
+/// A part of the data of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DataPart {
+    /// `train` or `dev`.
+    pub name: String,
+    /// Its manifest.
+    pub path: String,
+    /// Utterances in it.
+    pub n_utterances: usize,
+    /// Feature frames in it.
+    pub n_frames: u64,
+    /// Its length.
+    pub duration_s: f64,
+}
+
+/// Where a run ran.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Machine {
+    /// The processor.
+    pub processor: String,
+    /// Threads that were used.
+    pub n_threads: usize,
+    /// Memory, in units of 2^30 bytes.
+    pub memory_gib: f64,
+    /// The operating system.
+    pub system: String,
+    /// The row of kernels: `scalar`, `avx2`, `avx512` or `neon`.
+    pub kernels: String,
+}
+
+/// A run goes on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Resume {
+    /// Whole epochs in the checkpoint.
+    pub epoch: usize,
+    /// The checkpoint.
+    pub checkpoint: String,
+    /// What was found on the way to it, such as a damaged checkpoint, one line each.
+    pub remarks: Vec<String>,
+}
+
+/// Steps since the last record of this kind.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Steps {
+    /// The epoch under way, counted from 1.
+    pub epoch: usize,
+    /// How many steps.
+    pub n_steps: usize,
+    /// Mean loss of an utterance.
+    #[serde(deserialize_with = "number")]
+    pub loss: f64,
+    /// Norm of the gradient of the last step, before clipping.
+    #[serde(deserialize_with = "number")]
+    pub gradient_norm: f64,
+    /// Learning rate of the last step.
+    #[serde(deserialize_with = "number")]
+    pub learning_rate: f64,
+    /// Speed of these steps.
+    pub speed: Speed,
+}
+
+/// How fast some steps were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Speed {
+    /// Feature frames trained on, without padding.
+    pub n_frames: u64,
+    /// How long it took, with all waiting.
+    #[serde(deserialize_with = "number")]
+    pub duration_s: f64,
+    /// How much of it was spent waiting for data.
+    #[serde(deserialize_with = "number")]
+    pub wait_s: f64,
+}
+
+impl Speed {
+    /// Frames a second.
+    pub fn frames_per_s(&self) -> f64 {
+        if self.duration_s > 0.0 { self.n_frames as f64 / self.duration_s } else { 0.0 }
+    }
+
+    /// Share of the time spent waiting for data.
+    pub fn wait_share(&self) -> f64 {
+        if self.duration_s > 0.0 { self.wait_s / self.duration_s } else { 0.0 }
+    }
+}
+
+/// An epoch and what it came to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EpochEnd {
+    /// Counted from 1.
+    pub epoch: usize,
+    /// What the network made of the training data.
+    pub train: Measured,
+    /// What it made of data it was not trained on; absent where there is none or it was not looked at.
+    pub validation: Option<Measured>,
+    /// Learning rate of the last step.
+    #[serde(deserialize_with = "number")]
+    pub learning_rate: f64,
+    /// Speed of training, without validation.
+    pub speed: Speed,
+    /// How long validation, saving and reporting took.
+    #[serde(deserialize_with = "number")]
+    pub validation_s: f64,
+    /// Batches of the epoch that were left out.
+    pub n_skipped_batches: usize,
+    /// Whether this is the best epoch so far, by validation.
+    pub is_best: bool,
+}
+
+/// Loss and errors on a part of the data.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Measured {
+    /// Utterances it was taken over.
+    pub n_utterances: usize,
+    /// Mean loss of an utterance.
+    #[serde(deserialize_with = "number")]
+    pub loss: f64,
+    /// Errors of the recogniser, where it was run.
+    pub errors: Option<ErrorCounts>,
+}
+
+/// Labels of the reference and what became of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ErrorCounts {
+    /// `PER`, `CER` or `WER`.
+    pub measure: String,
+    /// Labels of the reference.
+    pub n_reference: usize,
+    /// Others in their place.
+    pub substitutions: usize,
+    /// Missing ones.
+    pub deletions: usize,
+    /// Extra ones.
+    pub insertions: usize,
+}
+
+impl ErrorCounts {
+    /// All errors.
+    pub fn n_errors(&self) -> usize {
+        self.substitutions + self.deletions + self.insertions
+    }
+
+    /// Errors for each label of the reference; absent without any.
+    pub fn rate(&self) -> Option<f64> {
+        (self.n_reference > 0).then(|| self.n_errors() as f64 / self.n_reference as f64)
+    }
+}
+
+/// What the recogniser wrote for the same few utterances, epoch by epoch.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Examples {
+    /// The epoch that ended.
+    pub epoch: usize,
+    /// The utterances.
+    pub examples: Vec<Example>,
+}
+
+/// A reference beside what was recognised.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Example {
+    /// The utterance.
+    pub id: String,
+    /// What was said.
+    pub reference: String,
+    /// What was recognised.
+    pub hypothesis: String,
+}
+
+/// How the capsules are, measured on a few utterances.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Health {
+    /// The epoch that ended.
+    pub epoch: usize,
+    /// Capsule layers, the first one first.
+    pub layers: Vec<LayerHealth>,
+}
+
+/// Figures of one capsule layer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LayerHealth {
+    /// Its name, as in the names of its tensors: `caps1`.
+    pub name: String,
+    /// Mean entropy of an input capsule's couplings, over that of equal ones: 1 shares evenly, 0 has decided.
+    #[serde(deserialize_with = "number")]
+    pub entropy: f64,
+    /// Output capsules that get less than a tenth of an equal share of the couplings.
+    pub n_dead: usize,
+    /// Output capsules.
+    pub n_capsules: usize,
+    /// Of the last layer: share of slices in which the class with the largest sum of couplings is the likeliest.
+    pub agreement: Option<f64>,
+}
+
+impl From<&model::stream::LayerHealth> for LayerHealth {
+    fn from(health: &model::stream::LayerHealth) -> Self {
+        let model::stream::LayerHealth { name, n_slices: _, n_capsules, entropy, n_dead, agreement } = health;
+        let agreement = agreement.filter(|agreement| agreement.is_finite());
+        Self { name: name.clone(), entropy: *entropy, n_dead: *n_dead, n_capsules: *n_capsules, agreement }
+    }
+}
+
+/// A batch that was left out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SkippedBatch {
+    /// The epoch under way, counted from 1.
+    pub epoch: usize,
+    /// Its place in the epoch, counted from 1.
+    pub batch: usize,
+    /// Why, in one line.
+    pub reason: String,
+    /// Ids of its utterances.
+    pub utterances: Vec<String>,
+}
+
+/// An utterance that was left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SkippedUtterance {
+    /// Its id.
+    pub id: String,
+    /// Why, in one line.
+    pub reason: String,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunEnd {
+    /// Why it ended.
+    pub reason: EndReason,
+    /// What else there is to say, in one line.
+    pub remark: String,
+}
+
+/// Why a run ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EndReason {
+    /// All epochs were run.
+    #[default]
+    Completed,
+    /// Validation had stopped getting better.
+    StoppedEarly,
+    /// Somebody stopped it; it can go on.
+    Interrupted,
+    /// It could not go on.
+    Failed,
+}
+
+/// A number; JSON has none that is not finite, so those are written as `null` and read back as not a number.
+fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(f64::NAN))
+}

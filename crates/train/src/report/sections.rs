@@ -1,0 +1,278 @@
+//! The sections of the page of a run: its history in, HTML out; empty where there is nothing to show.
+
+mod capsules;
+
+
+use text::score::report::html;
+use text::score::{Alignment, Counts, Verdict};
+
+use super::chart::{Chart, Scale, Series};
+use super::page::{self, escape, gallery, tiles};
+use super::ticks::number;
+use crate::evaluate::align_words;
+use crate::events::log::History;
+use crate::events::{DataPart, EndReason, EpochEnd, ErrorCounts, Event, Machine, Measured, RunStart, Steps};
+
+pub(super) use capsules::health;
+
+/// Most points of a curve; more cannot be told apart on a screen.
+const MAX_POINTS: usize = 400;
+/// Most rows of what was left out.
+const MAX_SKIPPED: usize = 50;
+/// From this ratio of the largest to the smallest loss on, equal ratios say more than equal steps.
+const WIDE_RATIO: f64 = 20.0;
+
+/// How alignments are to be read.
+pub(super) const ALIGNMENT_KEY: &str =
+    "Said over <span class=\"words\"><span class=\"s\">heard instead</span>, \
+     <span class=\"d\">said but not heard</span>, <span class=\"n\">heard but not said</span></span>";
+
+pub(super) fn title(history: &History) -> String {
+    history.start().map_or_else(|| "A run".to_owned(), |start| start.recipe_name.clone())
+}
+
+/// What the run is doing, as HTML.
+pub(super) fn line(history: &History) -> String {
+    let state = match history.end().map(|end| (end.reason, end.remark.as_str())) {
+        None => "under way".to_owned(),
+        Some((EndReason::Completed, _)) => "<span class=\"good\">completed</span>".to_owned(),
+        Some((EndReason::StoppedEarly, remark)) => remarked("stopped early", remark),
+        Some((EndReason::Interrupted, remark)) => remarked("interrupted, can go on", remark),
+        Some((EndReason::Failed, remark)) => remarked("<span class=\"alarm\">failed</span>", remark),
+    };
+    match history.n_resumptions() {
+        0 => state,
+        1 => format!("{state}; resumed once"),
+        n => format!("{state}; resumed {n} times"),
+    }
+}
+
+/// A state, as HTML, with what else there is to say about it.
+fn remarked(state: &str, remark: &str) -> String {
+    if remark.is_empty() { state.to_owned() } else { format!("{state}: {}", escape(remark)) }
+}
+
+pub(super) fn summary(history: &History) -> String {
+    let n_epochs = history.start().map_or(0, |start| start.n_epochs);
+    let Some(last) = history.epochs().last() else {
+        return "<p>No epoch has ended yet.</p>\n".to_owned();
+    };
+    let mut shown = vec![("epochs".to_owned(), format!("{} of {n_epochs}", last.epoch))];
+    if let Some((epoch, errors)) = best_epoch(history) {
+        shown.push((format!("best validation {}, epoch {epoch}", errors.measure), percent(errors)));
+    }
+    if let Some(errors) = last.validation.as_ref().and_then(|validation| validation.errors.as_ref()) {
+        shown.push((format!("last validation {}", errors.measure), percent(errors)));
+    }
+    shown.push(("last training loss".to_owned(), number(last.train.loss)));
+    shown.push(("time".to_owned(), duration(history.epochs().map(epoch_s).sum())));
+    shown.push(("frames a second".to_owned(), number(last.speed.frames_per_s())));
+    if let Some(start) = history.start() {
+        shown.push(("parameters".to_owned(), number(start.n_parameters as f64)));
+    }
+    tiles(&shown)
+}
+
+/// The epoch with the least validation errors.
+pub(crate) fn best_epoch(history: &History) -> Option<(usize, &ErrorCounts)> {
+    let rated = history.epochs().filter_map(|epoch| {
+        let errors = epoch.validation.as_ref()?.errors.as_ref()?;
+        Some((epoch.epoch, errors, errors.rate()?))
+    });
+    rated.min_by(|a, b| a.2.total_cmp(&b.2)).map(|(epoch, errors, _)| (epoch, errors))
+}
+
+/// How long an epoch took, with validation.
+pub(crate) fn epoch_s(epoch: &EpochEnd) -> f64 {
+    epoch.speed.duration_s + epoch.validation_s
+}
+
+fn percent(errors: &ErrorCounts) -> String {
+    errors.rate().map_or_else(|| "-".to_owned(), |rate| format!("{:.2} %", 100.0 * rate))
+}
+
+/// A length of time in the two units that matter: `12.3 s`, `4 min 05 s`, `3 h 20 min`.
+pub fn duration(duration_s: f64) -> String {
+    let whole_s = duration_s.max(0.0).round() as u64;
+    match whole_s {
+        0..60 => format!("{duration_s:.1} s"),
+        60..3600 => format!("{} min {:02} s", whole_s / 60, whole_s % 60),
+        _ => format!("{} h {:02} min", whole_s / 3600, whole_s / 60 % 60),
+    }
+}
+
+fn by_epoch(history: &History, value: impl Fn(&EpochEnd) -> Option<f64>) -> Vec<(f64, f64)> {
+    let point = |epoch: &EpochEnd| (epoch.epoch as f64, value(epoch).unwrap_or(f64::NAN));
+    history.epochs().map(point).collect()
+}
+
+fn by_step(history: &History, value: impl Fn(&Steps) -> f64) -> Vec<(f64, f64)> {
+    let point = |record: &crate::events::Record| match &record.event {
+        Event::Steps(steps) => Some((record.step as f64, value(steps))),
+        _ => None,
+    };
+    history.records.iter().filter_map(point).collect()
+}
+
+pub(super) fn progress(history: &History) -> String {
+    gallery([loss(history).html(), errors(history).html(), step_loss(history).html(), rate(history).html()])
+}
+
+fn loss(history: &History) -> Chart {
+    let validation = by_epoch(history, |epoch| Some(epoch.validation.as_ref()?.loss));
+    let train = by_epoch(history, |epoch| Some(epoch.train.loss));
+    Chart {
+        title: "Loss".to_owned(),
+        note: "Mean of an utterance.".to_owned(),
+        x_name: "epoch".to_owned(),
+        scale: scale(train.iter().chain(&validation).map(|point| point.1)),
+        series: vec![Series::new("training", train), Series::new("validation", validation)],
+        ..Chart::default()
+    }
+}
+
+/// Equal ratios where the values are positive and far apart.
+fn scale(values: impl Iterator<Item = f64>) -> Scale {
+    let (low, high) = values.filter(|v| v.is_finite()).fold((f64::MAX, 0.0_f64), |(l, h), v| (l.min(v), h.max(v)));
+    if low > 0.0 && high / low > WIDE_RATIO { Scale::Logarithmic } else { Scale::Linear }
+}
+
+fn errors(history: &History) -> Chart {
+    let rate = |measured: &Measured| Some(100.0 * measured.errors.as_ref()?.rate()?);
+    let validation = by_epoch(history, |epoch| rate(epoch.validation.as_ref()?));
+    let train = by_epoch(history, |epoch| rate(&epoch.train));
+    let measure = best_epoch(history).map_or("Error rate", |(_, errors)| &errors.measure);
+    Chart {
+        title: measure.to_owned(),
+        x_name: "epoch".to_owned(),
+        unit: "%".to_owned(),
+        starts_at_zero: true,
+        series: vec![Series::new("training", train), Series::new("validation", validation)],
+        ..Chart::default()
+    }
+}
+
+fn step_loss(history: &History) -> Chart {
+    let points = by_step(history, |steps| steps.loss);
+    Chart {
+        title: "Loss by step".to_owned(),
+        x_name: "step".to_owned(),
+        scale: scale(points.iter().map(|point| point.1)),
+        series: vec![Series::new("training", points).thinned(MAX_POINTS)],
+        ..Chart::default()
+    }
+}
+
+fn rate(history: &History) -> Chart {
+    let mut points = by_step(history, |steps| steps.learning_rate);
+    let mut x_name = "step";
+    if points.is_empty() {
+        (points, x_name) = (by_epoch(history, |epoch| Some(epoch.learning_rate)), "epoch");
+    }
+    let series = vec![Series::new("rate", points).thinned(MAX_POINTS)];
+    let (title, x_name) = ("Learning rate".to_owned(), x_name.to_owned());
+    Chart { title, x_name, starts_at_zero: true, series, ..Chart::default() }
+}
+
+pub(super) fn speed(history: &History) -> String {
+    let frames = Chart {
+        title: "Frames a second".to_owned(),
+        note: "Feature frames trained on, without padding.".to_owned(),
+        x_name: "epoch".to_owned(),
+        starts_at_zero: true,
+        series: vec![Series::new("training", by_epoch(history, |epoch| Some(epoch.speed.frames_per_s())))],
+        ..Chart::default()
+    };
+    let waiting = Chart {
+        title: "Waiting for data".to_owned(),
+        note: "Share of the time in which the trainer had no batch to work on.".to_owned(),
+        x_name: "epoch".to_owned(),
+        unit: "%".to_owned(),
+        starts_at_zero: true,
+        series: vec![Series::new("waiting", by_epoch(history, |epoch| Some(100.0 * epoch.speed.wait_share())))],
+        ..Chart::default()
+    };
+    let norm = Chart {
+        title: "Norm of the gradient".to_owned(),
+        note: "Before clipping.".to_owned(),
+        x_name: "step".to_owned(),
+        scale: Scale::Logarithmic,
+        series: vec![Series::new("norm", by_step(history, |steps| steps.gradient_norm)).thinned(MAX_POINTS)],
+        ..Chart::default()
+    };
+    gallery([frames.html(), waiting.html(), norm.html()])
+}
+
+pub(super) fn examples(history: &History) -> String {
+    let Some(shown) = history.last_examples() else { return String::new() };
+    let mut html = format!("<p class=\"note\">After epoch {}. {ALIGNMENT_KEY}</p>\n", shown.epoch);
+    for example in &shown.examples {
+        let Ok(alignment) = align_words(&example.reference, &example.hypothesis) else { continue };
+        html.push_str(&self::example(&example.id, "", &alignment));
+    }
+    html
+}
+
+/// An utterance: its name, whatever HTML there is to add, and what was said over what was heard.
+pub(super) fn example(name: &str, extra: &str, alignment: &Alignment) -> String {
+    let counts = Counts::from(alignment);
+    let is_right = alignment.pairs.iter().all(|pair| pair.verdict == Verdict::Correct);
+    let mark = if is_right { " \u{2713}" } else { "" };
+    format!(
+        "<div class=\"example\"><h3>{} \u{2013} {} of {} wrong{mark}</h3>{extra}<div class=\"words\">{}</div></div>\n",
+        escape(name),
+        counts.n_errors(),
+        counts.n_reference(),
+        html::alignment(alignment)
+    )
+}
+
+pub(super) fn skipped(history: &History) -> String {
+    let batches: Vec<Vec<String>> = history
+        .skipped_batches()
+        .map(|batch| {
+            vec![
+                format!("batch {} of epoch {}", batch.batch, batch.epoch),
+                batch.reason.clone(),
+                batch.utterances.join(" "),
+            ]
+        })
+        .collect();
+    let utterances = history
+        .skipped_utterances()
+        .map(|utterance| vec![utterance.id.clone(), utterance.reason.clone(), String::new()]);
+    let rows: Vec<Vec<String>> = batches.into_iter().chain(utterances).collect();
+    if rows.is_empty() {
+        return "<p>Nothing: every batch and every utterance was used.</p>\n".to_owned();
+    }
+    let shown = &rows[..rows.len().min(MAX_SKIPPED)];
+    let more = match rows.len() - shown.len() {
+        0 => String::new(),
+        n => format!("<p class=\"note\">And {n} more, in log.jsonl.</p>\n"),
+    };
+    page::table(&["what", "why", "utterances"], shown) + &more
+}
+
+pub(super) fn facts(history: &History) -> String {
+    let Some(start) = history.start() else { return String::new() };
+    let RunStart { recipe, command, seed, architecture, n_parameters, n_classes, units, from, .. } = start;
+    let Machine { processor, n_threads, memory_gib, system, kernels } = &start.machine;
+    let mut rows = vec![
+        ("command", command.join(" ")),
+        ("version", start.version.clone()),
+        ("model", format!("{architecture}, {n_parameters} parameters, {n_classes} classes of {units}")),
+        ("started from", from.clone().unwrap_or_default()),
+        ("seed", seed.to_string()),
+        ("data fingerprint", start.data_fingerprint.clone()),
+        ("machine", format!("{processor}, {n_threads} threads, {memory_gib:.1} GiB, {system}, kernels {kernels}")),
+    ];
+    rows.extend(start.data.iter().map(|part| ("data", data_part(part))));
+    let recipe = escape(recipe);
+    page::facts(&rows)
+        + &format!("<details><summary>Recipe, with all overrides</summary><pre>{recipe}</pre></details>\n")
+}
+
+fn data_part(part: &DataPart) -> String {
+    let DataPart { name, path, n_utterances, n_frames, duration_s } = part;
+    format!("{name}: {n_utterances} utterances, {n_frames} frames, {} ({path})", duration(*duration_s))
+}

@@ -1,0 +1,205 @@
+//! Runs side by side: run directories in, what each came to and where their recipes differ out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::evaluate::summary::{self, LoadSummaryError, Summary};
+use crate::events::log::{self, History, LogError};
+use crate::events::{EndReason, EpochEnd, ErrorCounts, RunStart};
+use crate::report;
+
+/// What a run came to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Run {
+    /// Its directory.
+    pub path: PathBuf,
+    /// The recipe.
+    pub recipe_name: String,
+    /// What it is doing: `under way`, `completed`, `stopped early`, `interrupted` or `failed`.
+    pub state: &'static str,
+    /// What every random choice was made from.
+    pub seed: u64,
+    /// Numbers in the model.
+    pub n_parameters: u64,
+    /// Epochs that were run.
+    pub n_epochs: usize,
+    /// Epochs to be run.
+    pub n_epochs_planned: usize,
+    /// `PER`, `CER` or `WER`.
+    pub measure: Option<String>,
+    /// The least error rate on the validation data.
+    pub best_rate: Option<f64>,
+    /// Its epoch.
+    pub best_epoch: Option<usize>,
+    /// The error rate on the validation data after the last epoch.
+    pub last_rate: Option<f64>,
+    /// How long it ran, over all resumptions.
+    pub time_s: f64,
+    /// Feature frames trained on in a second, over all epochs.
+    pub frames_per_s: f64,
+    /// Batches that were left out.
+    pub n_skipped_batches: usize,
+    /// Evaluations in directories below the run's.
+    pub evaluations: Vec<Evaluated>,
+    /// Every key of the recipe, as `model.layers`, with its value as TOML.
+    #[serde(skip)]
+    pub recipe: BTreeMap<String, String>,
+}
+
+/// An evaluation of a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Evaluated {
+    /// The directory it lies in, such as `test`.
+    pub name: String,
+    /// The manifest.
+    pub manifest: String,
+    /// `PER`, `CER` or `WER`.
+    pub measure: String,
+    /// The error rate.
+    pub rate: Option<f64>,
+    /// The ends of its 95 % interval.
+    pub interval: [f64; 2],
+    /// Time of recognition for each second of audio.
+    pub real_time_factor: Option<f64>,
+}
+
+/// Why a run could not be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadRunError {
+    /// Not a run directory.
+    #[error("`{path}` is no run: it has no {}", log::FILE_NAME)]
+    NoLog {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// Its events could not be read.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// One of its evaluations could not be read.
+    #[error(transparent)]
+    Evaluation(#[from] LoadSummaryError),
+}
+
+impl LoadRunError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        let Self::NoLog { path } = self else { return None };
+        let is_run = |path: &Path| path.join(log::FILE_NAME).is_file();
+        let below = path.read_dir().ok()?.flatten().map(|entry| entry.path()).find(|path| is_run(path))?;
+        Some(format!("name the runs in it, such as `{}`", below.display()))
+    }
+}
+
+impl Run {
+    /// Reads what is known of the run in `dir`.
+    pub fn load(dir: &Path) -> Result<Self, LoadRunError> {
+        let path = dir.join(log::FILE_NAME);
+        if !path.is_file() {
+            return Err(LoadRunError::NoLog { path: dir.to_owned() });
+        }
+        let history = History::load(&path)?;
+        Ok(Self { path: dir.to_owned(), evaluations: evaluations(dir)?, ..Self::of(&history) })
+    }
+
+    /// What a history says of its run.
+    pub fn of(history: &History) -> Self {
+        let nothing = RunStart::default();
+        let start = history.start().unwrap_or(&nothing);
+        let best = report::best_epoch(history);
+        let last = history.epochs().last();
+        let errors = last.and_then(|epoch| epoch.validation.as_ref()?.errors.as_ref());
+        let sum = |value: fn(&EpochEnd) -> f64| history.epochs().map(value).sum::<f64>();
+        let (n_frames, train_s) = (sum(|epoch| epoch.speed.n_frames as f64), sum(|epoch| epoch.speed.duration_s));
+        Self {
+            path: PathBuf::new(),
+            recipe_name: start.recipe_name.clone(),
+            state: state(history),
+            seed: start.seed,
+            n_parameters: start.n_parameters,
+            n_epochs: last.map_or(0, |epoch| epoch.epoch),
+            n_epochs_planned: start.n_epochs,
+            measure: best.map(|(_, errors)| errors.measure.clone()),
+            best_rate: best.and_then(|(_, errors)| errors.rate()),
+            best_epoch: best.map(|(epoch, _)| epoch),
+            last_rate: errors.and_then(ErrorCounts::rate),
+            time_s: history.epochs().map(report::epoch_s).sum(),
+            frames_per_s: if train_s > 0.0 { n_frames / train_s } else { 0.0 },
+            n_skipped_batches: history.skipped_batches().count(),
+            evaluations: Vec::new(),
+            recipe: keys(&start.recipe),
+        }
+    }
+}
+
+fn state(history: &History) -> &'static str {
+    match history.end().map(|end| end.reason) {
+        None => "under way",
+        Some(EndReason::Completed) => "completed",
+        Some(EndReason::StoppedEarly) => "stopped early",
+        Some(EndReason::Interrupted) => "interrupted",
+        Some(EndReason::Failed) => "failed",
+    }
+}
+
+/// The evaluations in the directories below `dir`, by name.
+fn evaluations(dir: &Path) -> Result<Vec<Evaluated>, LoadSummaryError> {
+    let entries = fs::read_dir(dir).map(|entries| entries.flatten().map(|entry| entry.path()).collect());
+    let mut found: Vec<PathBuf> = entries.unwrap_or_default();
+    found.retain(|path| path.join(summary::FILE_NAME).is_file());
+    found.sort();
+    found.iter().filter_map(|path| evaluated(path).transpose()).collect()
+}
+
+fn evaluated(dir: &Path) -> Result<Option<Evaluated>, LoadSummaryError> {
+    let Summary { manifest, rates, real_time_factor, .. } = Summary::load(&dir.join(summary::FILE_NAME))?;
+    let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(rates.into_iter().next().map(|rate| {
+        let interval = [rate.low, rate.high];
+        Evaluated { name, manifest, measure: rate.measure, rate: rate.rate, interval, real_time_factor }
+    }))
+}
+
+/// Every key of a recipe with its value; a recipe that is no TOML has none.
+fn keys(recipe: &str) -> BTreeMap<String, String> {
+    let mut keys = BTreeMap::new();
+    if let Ok(table) = recipe.parse::<toml::Table>() {
+        flatten("", &table, &mut keys);
+    }
+    keys
+}
+
+fn flatten(prefix: &str, table: &toml::Table, keys: &mut BTreeMap<String, String>) {
+    for (name, value) in table {
+        let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+        match value {
+            toml::Value::Table(table) => flatten(&key, table, keys),
+            value => drop(keys.insert(key, value.to_string())),
+        }
+    }
+}
+
+/// A key of the recipes that is not the same in all runs, and its value in each; none where a recipe lacks it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// As `model.layers`.
+    pub key: String,
+    /// As TOML.
+    pub values: Vec<Option<String>>,
+}
+
+/// Where the recipes of `runs` differ.
+pub fn differences(runs: &[Run]) -> Vec<Difference> {
+    let keys: BTreeSet<&String> = runs.iter().flat_map(|run| run.recipe.keys()).collect();
+    let differences = keys.into_iter().map(|key| Difference {
+        key: key.clone(),
+        values: runs.iter().map(|run| run.recipe.get(key).cloned()).collect(),
+    });
+    differences.filter(|difference| difference.values.windows(2).any(|pair| pair[0] != pair[1])).collect()
+}
+
+#[cfg(test)]
+mod tests;

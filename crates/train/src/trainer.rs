@@ -1,0 +1,117 @@
+//! Training: a prepared corpus and a recipe in, a run directory with a model out, whatever happens on the way.
+//!
+//! The same recipe, data and seed give the same bytes, in one go or killed and resumed any number of times, with any
+//! number of threads.
+//! Everything random follows from the seed and a place in the run (epoch, step, utterance); everything else that a
+//! restart needs is in a [`checkpoint`].
+
+pub mod average;
+pub mod batches;
+pub mod checkpoint;
+pub mod prepared;
+
+mod data;
+mod error;
+mod front_end;
+mod learner;
+mod loader;
+mod publish;
+mod run;
+mod run_dir;
+mod start;
+mod validation;
+
+pub use error::TrainError;
+pub use run_dir::RunDirError;
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use model::config::Recipe;
+
+use crate::corpus::Watcher;
+use crate::events::{Machine, Measured, Record};
+
+use self::prepared::Prepared;
+
+/// What to train, on what, and where to.
+pub struct TrainJob {
+    /// The recipe with all changes; it has a `[training]` table.
+    pub recipe: Recipe,
+    /// What it is called.
+    pub recipe_name: String,
+    /// The corpus.
+    pub data: Prepared,
+    /// The run directory.
+    pub run: PathBuf,
+    /// A model directory to start from.
+    pub from: Option<PathBuf>,
+    /// The command line, for the record.
+    pub command: Vec<String>,
+    /// Where it runs, for the record.
+    pub machine: Machine,
+    /// From one checkpoint to the next; one is written after each epoch besides.
+    pub save_every: Duration,
+    /// The most memory that features (or samples) may take; beyond it they are computed again in each epoch.
+    pub max_cache_bytes: u64,
+}
+
+/// How a training that could start ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// There is a model.
+    Finished {
+        /// Its directory.
+        model: PathBuf,
+        /// How good it is on `dev`.
+        dev: Option<Measured>,
+        /// How many utterances and batches were left out.
+        n_left_out: usize,
+    },
+    /// Somebody stopped it; the same command goes on from here.
+    Interrupted {
+        /// The state it will go on from.
+        checkpoint: PathBuf,
+    },
+}
+
+/// Figures of a step, for a person who watches.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Figures {
+    /// The epoch under way, counted from 1.
+    pub epoch: usize,
+    /// Epochs in all.
+    pub n_epochs: usize,
+    /// Mean loss of an utterance in this epoch.
+    pub loss: f64,
+    /// Error rate after the last epoch, and what kind it is.
+    pub error_rate: Option<(String, f64)>,
+    /// Learning rate.
+    pub rate: f64,
+    /// Speed since the start of this process, validation left out.
+    pub frames_per_s: f64,
+    /// How long the rest will take.
+    pub left_s: f64,
+}
+
+/// Somebody who watches a training.
+pub trait TrainWatcher: Watcher {
+    /// Something happened that is also in the log.
+    fn record(&self, record: &Record);
+    /// Something that a person should know.
+    fn remark(&self, text: &str);
+    /// A step was taken.
+    fn step(&self, figures: &Figures);
+}
+
+/// Trains until the end or until `stop` is set, from the start or from the last checkpoint of the run.
+pub fn train(job: &TrainJob, watcher: &dyn TrainWatcher, stop: &AtomicBool) -> Result<Outcome, TrainError> {
+    let start = start::Start::new(job, watcher)?;
+    let data = start.load_data(watcher)?;
+    let mut run = start.into_run(&data, watcher, stop)?;
+    run.go()
+}
+
+#[cfg(test)]
+mod tests;

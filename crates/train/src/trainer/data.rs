@@ -1,0 +1,202 @@
+//! A part of the corpus in memory: a manifest in, examples with labels, lengths and features out.
+//!
+//! Features are computed once and kept, unless augmentation changes samples (then samples are kept) or there is no room
+//! for them (then recordings are read again).
+
+use audio::features::Extractor;
+use audio::features::cmvn::CmvnStats;
+use model::frames::Frames;
+use rayon::prelude::*;
+use text::labels::LabelSet;
+
+use super::front_end::{FrontEnd, extract};
+use crate::augment::Augmenter;
+use crate::corpus::{AudioPart, Utterance, Watcher};
+use crate::events::SkippedUtterance;
+use crate::seed::number_of;
+
+/// An utterance that can be trained on.
+#[derive(Clone, Debug)]
+pub(crate) struct Example {
+    pub(crate) id: String,
+    pub(crate) speaker: String,
+    pub(crate) audio: AudioPart,
+    /// Names the utterance in any batch.
+    pub(crate) number: u64,
+    pub(crate) labels: Vec<u32>,
+    pub(crate) n_frames: usize,
+    /// Features, samples, or nothing, as [`Keep`] says.
+    kept: Vec<f32>,
+}
+
+/// What is kept of an utterance between epochs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keep {
+    Features,
+    Samples,
+    Nothing,
+}
+
+/// Examples and how to compute what is not kept of them.
+pub(crate) struct Dataset {
+    pub(crate) examples: Vec<Example>,
+    pub(crate) front_end: FrontEnd,
+    pub(crate) skipped: Vec<SkippedUtterance>,
+    keep: Keep,
+}
+
+/// Utterances trained on together.
+pub(crate) struct Batch {
+    pub(crate) members: Vec<usize>,
+    pub(crate) x: Frames<f32>,
+    /// The number of each member.
+    pub(crate) numbers: Vec<u64>,
+}
+
+impl Dataset {
+    /// Reads utterances; those that cannot be trained on are told and left out.
+    ///
+    /// With `has_statistics` the front end already knows the training set.
+    pub(crate) fn load(
+        utterances: &[Utterance],
+        labels: &LabelSet,
+        front_end: FrontEnd,
+        keep: Keep,
+        frames_per_slice: usize,
+        watcher: &dyn Watcher,
+    ) -> Self {
+        let reader = Reader { labels, front_end: &front_end, keep, frames_per_slice };
+        watcher.begin("reading", utterances.len());
+        let read = utterances.par_iter().map_init(
+            || front_end.extractor(),
+            |extractor, utterance| {
+                let example = reader.read(utterance, extractor);
+                watcher.advance();
+                example
+            },
+        );
+        let read: Vec<Result<(Example, CmvnStats), String>> = read.collect();
+        let mut data = Self { examples: Vec::new(), front_end: front_end.clone(), skipped: Vec::new(), keep };
+        let mut global = CmvnStats::new(front_end.n_dims());
+        for (utterance, result) in utterances.iter().zip(read) {
+            match result {
+                Ok((example, stats)) => {
+                    global.merge(&stats);
+                    if front_end.needs_speakers() {
+                        data.front_end.add_speaker(&example.speaker, &stats);
+                    }
+                    data.examples.push(example);
+                }
+                Err(reason) => data.skipped.push(SkippedUtterance { id: utterance.id.clone(), reason }),
+            }
+        }
+        if front_end.global().is_none() {
+            data.front_end.set_global(global);
+        }
+        data.normalise_kept();
+        data
+    }
+
+    fn normalise_kept(&mut self) {
+        if self.keep == Keep::Features {
+            let front_end = &self.front_end;
+            self.examples.par_iter_mut().for_each(|example| front_end.normalise(&example.speaker, &mut example.kept));
+        }
+    }
+
+    pub(crate) fn lengths(&self) -> Vec<usize> {
+        self.examples.iter().map(|example| example.n_frames).collect()
+    }
+
+    pub(crate) fn n_frames(&self) -> u64 {
+        self.examples.iter().map(|example| example.n_frames as u64).sum()
+    }
+
+    /// The labels of some examples.
+    pub(crate) fn labels(&self, members: &[usize]) -> Vec<&[u32]> {
+        members.iter().map(|&n| self.examples[n].labels.as_slice()).collect()
+    }
+
+    pub(crate) fn ids(&self, members: &[usize]) -> Vec<String> {
+        members.iter().map(|&n| self.examples[n].id.clone()).collect()
+    }
+
+    /// Fills `x`, used up before, with the features of `members` as they are in `epoch`.
+    pub(crate) fn batch(
+        &self,
+        members: &[usize],
+        change: Option<(&Augmenter, usize)>,
+        extractor: &mut Extractor,
+        mut x: Frames<f32>,
+    ) -> Batch {
+        let width = self.front_end.n_dims();
+        if self.keep == Keep::Features {
+            x.resize_for(members.iter().map(|&n| self.examples[n].n_frames));
+            members.iter().enumerate().for_each(|(n, &m)| x.real_mut(n).copy_from_slice(&self.examples[m].kept));
+        } else {
+            let all: Vec<Vec<f32>> = members.iter().map(|&m| self.compute(m, change, extractor)).collect();
+            x.resize_for(all.iter().map(|frames| frames.len() / width));
+            all.iter().enumerate().for_each(|(n, frames)| x.real_mut(n).copy_from_slice(frames));
+        }
+        if let Some((augmenter, epoch)) = change {
+            let (n_bins, n_orders) = self.front_end.blocks();
+            for (n, &m) in members.iter().enumerate() {
+                augmenter.mask_features(epoch as u64, &self.examples[m].id, x.real_mut(n), n_bins, n_orders);
+            }
+        }
+        Batch { numbers: members.iter().map(|&m| self.examples[m].number).collect(), members: members.to_vec(), x }
+    }
+
+    /// The features of an example whose features are not kept; none where its recording has gone.
+    fn compute(&self, member: usize, change: Option<(&Augmenter, usize)>, extractor: &mut Extractor) -> Vec<f32> {
+        let example = &self.examples[member];
+        let mut samples = match self.keep {
+            Keep::Samples => example.kept.clone(),
+            _ => self.front_end.samples(&example.audio).unwrap_or_default(),
+        };
+        if let Some((augmenter, epoch)) = change {
+            augmenter.change_samples(epoch as u64, &example.id, self.front_end.rate_hz(), &mut samples);
+        }
+        let mut frames = extract(extractor, &samples);
+        self.front_end.normalise(&example.speaker, &mut frames);
+        frames
+    }
+}
+
+struct Reader<'a> {
+    labels: &'a LabelSet,
+    front_end: &'a FrontEnd,
+    keep: Keep,
+    frames_per_slice: usize,
+}
+
+impl Reader<'_> {
+    fn read(&self, utterance: &Utterance, extractor: &mut Extractor) -> Result<(Example, CmvnStats), String> {
+        let labels = self.labels.encode(&utterance.text).map_err(|error| error.to_string())?;
+        let labels: Vec<u32> = labels.into_iter().map(|class| class as u32).collect();
+        let samples = self.front_end.samples(&utterance.audio).map_err(|error| error.to_string())?;
+        let frames = extract(extractor, &samples);
+        let n_dims = self.front_end.n_dims();
+        let n_frames = frames.len() / n_dims;
+        self.check_length(&labels, n_frames)?;
+        let mut stats = CmvnStats::new(n_dims);
+        stats.add(&frames);
+        let kept = match self.keep {
+            Keep::Features => frames,
+            Keep::Samples => samples,
+            Keep::Nothing => Vec::new(),
+        };
+        let Utterance { id, speaker, audio, .. } = utterance.clone();
+        Ok((Example { number: number_of(&id), id, speaker, audio, labels, n_frames, kept }, stats))
+    }
+
+    fn check_length(&self, labels: &[u32], n_frames: usize) -> Result<(), String> {
+        let n_slices = n_frames.div_ceil(self.frames_per_slice);
+        let n_repeats = labels.windows(2).filter(|pair| pair[0] == pair[1]).count();
+        let n_needed = labels.len() + n_repeats;
+        if 0 < n_frames && n_needed <= n_slices {
+            return Ok(());
+        }
+        Err(format!("its {} labels need {n_needed} slices of time, its {n_frames} frames are {n_slices}", labels.len()))
+    }
+}

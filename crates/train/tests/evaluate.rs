@@ -1,0 +1,168 @@
+//! Evaluation with a tiny model, against errors counted by hand.
+//!
+//! What a model with random weights writes is not known beforehand, but it is the same every time: references are made
+//! of it by known mistakes.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[allow(dead_code, reason = "other tests use the rest of it")]
+#[path = "../../asr/tests/tiny/mod.rs"]
+mod tiny;
+
+use std::path::Path;
+
+use asr::Recognizer;
+use model::config::Cmvn;
+use text::decode::{DecoderConfig, Search};
+use text::labels::Units;
+use text::labels::mapping::PhoneMapping;
+use text::score::Counts;
+use train::corpus::{AudioPart, Timed, Unwatched, Utterance};
+use train::evaluate::summary::{Subject, Summary};
+use train::evaluate::{EvaluateOptions, Evaluation, Scoring, evaluate, files};
+
+const PHONES: [&str; 7] = ["aa", "b", "ih", "k", "n", "s", "sil"];
+
+fn utterance(dir: &Path, number: u64) -> Utterance {
+    let path = dir.join(format!("{number}.wav"));
+    tiny::save(&path, &tiny::sound(number, 40_000), 16_000);
+    let audio = AudioPart { path, ..AudioPart::default() };
+    Utterance {
+        id: format!("s{}-{number}", number % 2),
+        speaker: format!("s{}", number % 2),
+        audio,
+        ..Utterance::default()
+    }
+}
+
+fn options() -> EvaluateOptions {
+    let decoder = DecoderConfig { search: Search::Greedy, ..DecoderConfig::default() };
+    EvaluateOptions { decoder, scoring: Scoring { n_replications: 100, seed: 1, mapping: None } }
+}
+
+fn run(recognizer: &Recognizer, utterances: &[Utterance]) -> Evaluation {
+    evaluate(recognizer, utterances, &options(), &Unwatched)
+}
+
+/// A model of phones and four utterances with what it writes for them.
+fn heard(dir: &Path) -> (Recognizer, Vec<Utterance>, Vec<Vec<String>>) {
+    let recognizer = Recognizer::from_parts(tiny::parts(Cmvn::Online, Units::Phones, &PHONES)).unwrap();
+    let utterances: Vec<Utterance> = (0..4).map(|number| utterance(dir, number)).collect();
+    let answers = run(&recognizer, &utterances).answers;
+    let phones = answers.iter().map(|answer| answer.recognised.iter().map(|r| r.text.clone()).collect());
+    let phones: Vec<Vec<String>> = phones.collect();
+    assert!(phones.iter().all(|phones| phones.len() > 1), "the model should write something: {phones:?}");
+    (recognizer, utterances, phones)
+}
+
+#[test]
+fn known_mistakes_are_counted_as_such() {
+    let dir = tempfile::tempdir().unwrap();
+    let (recognizer, mut utterances, mut phones) = heard(dir.path());
+    let n_hypothesis: usize = phones.iter().map(Vec::len).sum();
+    // Nothing in the first; then a phone nobody says in place of one, before all, and one missing at the end.
+    "zh".clone_into(&mut phones[1][0]);
+    phones[2].insert(0, "zh".to_owned());
+    phones[3].pop();
+    for (utterance, phones) in utterances.iter_mut().zip(&phones) {
+        utterance.text = phones.join(" ");
+    }
+    let evaluation = run(&recognizer, &utterances);
+    let expected = Counts { correct: n_hypothesis - 2, substitutions: 1, deletions: 1, insertions: 1 };
+    let system = &evaluation.rate().system;
+    assert_eq!(system.counts(), expected);
+    assert_eq!((system.n_wrong(), system.n_utterances()), (3, 4));
+    let errors: Vec<(&[u8], usize)> = system.speakers.iter().map(|s| (&*s.name, s.counts.n_errors())).collect();
+    assert_eq!(errors, [(&b"s0"[..], 1), (&b"s1"[..], 2)]);
+    assert_eq!(evaluation.audio_s, 10.0);
+    assert!(evaluation.rate().confidences.is_some());
+}
+
+#[test]
+fn an_utterance_that_cannot_be_read_is_told_and_in_no_figure() {
+    let dir = tempfile::tempdir().unwrap();
+    let (recognizer, mut utterances, phones) = heard(dir.path());
+    for (utterance, phones) in utterances.iter_mut().zip(&phones) {
+        utterance.text = phones.join(" ");
+    }
+    utterances[1].audio.path = dir.path().join("nowhere.wav");
+    std::fs::write(dir.path().join("2.wav"), b"RIFF but no more").unwrap();
+    let evaluation = run(&recognizer, &utterances);
+    let left_out: Vec<&str> = evaluation.left_out.iter().map(|left| left.id.as_str()).collect();
+    assert_eq!(left_out, ["s1-1", "s0-2"]);
+    assert!(evaluation.left_out[0].reason.contains("nowhere.wav"));
+    assert_eq!((evaluation.answers.len(), evaluation.rate().system.counts().n_errors()), (2, 0));
+}
+
+#[test]
+fn a_model_of_phones_is_scored_on_phones_where_the_text_is_words() {
+    let dir = tempfile::tempdir().unwrap();
+    let (recognizer, mut utterances, phones) = heard(dir.path());
+    for (utterance, phones) in utterances.iter_mut().zip(&phones) {
+        "some words".clone_into(&mut utterance.text);
+        "some words".clone_into(&mut utterance.sentence);
+        utterance.phone_seq.clone_from(phones);
+    }
+    let timed = |name: &String| Timed { start_s: 0.0, end_s: 0.1, name: name.clone() };
+    utterances[0].phones = phones[0].iter().map(timed).collect();
+    utterances[0].phone_seq.clear();
+    assert_eq!(run(&recognizer, &utterances).rate().system.counts().n_errors(), 0);
+}
+
+#[test]
+fn letters_are_scored_as_words_and_as_characters() {
+    let dir = tempfile::tempdir().unwrap();
+    let recognizer = Recognizer::from_parts(tiny::letters(Cmvn::Online)).unwrap();
+    let mut utterances: Vec<Utterance> = (0..4).map(|number| utterance(dir.path(), number)).collect();
+    let first = run(&recognizer, &utterances);
+    for (utterance, transcript) in utterances.iter_mut().zip(&first.transcripts) {
+        utterance.text = transcript.text().to_uppercase() + " ZZ";
+    }
+    let evaluation = run(&recognizer, &utterances);
+    let rates: Vec<(&str, Counts)> =
+        evaluation.rates.iter().map(|rate| (rate.measure.name(), rate.system.counts())).collect();
+    assert_eq!(rates.iter().map(|rate| rate.0).collect::<Vec<_>>(), ["WER", "CER"]);
+    assert_eq!((rates[0].1.deletions, rates[0].1.n_errors()), (4, 4), "a word at the end of each");
+    assert_eq!((rates[1].1.deletions, rates[1].1.n_errors()), (8, 8), "two letters in each");
+}
+
+#[test]
+fn files_say_what_was_compared() {
+    let dir = tempfile::tempdir().unwrap();
+    let (recognizer, mut utterances, phones) = heard(dir.path());
+    for (utterance, phones) in utterances.iter_mut().zip(&phones) {
+        utterance.text = phones.join(" ");
+    }
+    "h# zh".clone_into(&mut utterances[3].text);
+    let mut options = options();
+    options.scoring.mapping = Some(PhoneMapping::Timit39);
+    let evaluation = evaluate(&recognizer, &utterances, &options, &Unwatched);
+    let subject = Subject { model: "tiny".to_owned(), mapping: Some("timit39".to_owned()), ..Subject::default() };
+    let summary = Summary::of(&evaluation, &subject);
+    let out = dir.path().join("out");
+    files::write(&out, &evaluation, &summary, &utterances, options.scoring.mapping).unwrap();
+    let read = |name: &str| std::fs::read_to_string(out.join(name)).unwrap();
+    assert_eq!(Summary::load(&out.join("evaluation.json")).unwrap(), summary);
+    let references: Vec<String> = read("ref.trn").lines().map(str::to_owned).collect();
+    assert_eq!(references[0], format!("{} (s0-0)", phones[0].join(" ")));
+    assert_eq!(references[3], "sil sh (s1-3)");
+    assert_eq!(read("hyp.trn").lines().next().unwrap(), format!("{} (s0-0)", phones[0].join(" ")));
+    let lines: Vec<serde_json::Value> = read("hyp.jsonl").lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    assert_eq!(lines[3]["text"], "h# zh");
+    assert_eq!(lines[3]["pred_text"], phones[3].join(" "));
+    assert_eq!(lines[3]["duration"], 2.5);
+    assert!(read("score.html").contains("%PER"));
+}
+
+#[test]
+fn threads_change_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let (recognizer, utterances, _) = heard(dir.path());
+    let with_threads = |n| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(n).build().unwrap();
+        pool.install(|| run(&recognizer, &utterances))
+    };
+    let (one, three) = (with_threads(1), with_threads(3));
+    assert_eq!((one.n_threads, three.n_threads), (1, 3));
+    assert_eq!(one.transcripts, three.transcripts);
+    assert_eq!(one.rate().interval, three.rate().interval);
+}
