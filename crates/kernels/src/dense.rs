@@ -5,7 +5,9 @@
 //!
 //! Saved for the backward pass: x.
 //! The forward pass computes each row by the same operations whatever the number of rows in the call, so frames one by
-//! one and all at once give the same bits; the backward pass, which only training uses, is by matrix products.
+//! one and all at once give the same bits; the backward pass, which only training uses, need not.
+
+pub(crate) mod outer;
 
 use crate::conv::fast::{Grid, Panels, Steps, sweep};
 use crate::conv::pack_panels;
@@ -95,14 +97,6 @@ pub fn dense_input_gradient<E: Element>(kernel: &[E], n_out: usize, grad_y: &[E]
     let shape = [grad_y.len() / n_out, kernel.len() / n_out, n_out];
     let kernel = View { data: kernel, row: 1, col: n_out };
     product(shape, View { data: grad_y, row: n_out, col: 1 }, kernel, false, grad_x);
-}
-
-/// Adds the gradient of the kernel: dW = x^T dy.
-#[track_caller]
-pub fn dense_kernel_gradient<E: Element>(x: &[E], n_in: usize, grad_y: &[E], n_out: usize, grad_kernel: &mut [E]) {
-    let shape = [n_in, n_out, x.len() / n_in];
-    let transposed = View { data: x, row: 1, col: n_in };
-    product(shape, transposed, View { data: grad_y, row: n_out, col: 1 }, true, grad_kernel);
 }
 
 /// Adds the gradient of the bias: the sum of dy over the rows.

@@ -3,13 +3,13 @@
 //! # Shapes
 //! - in: frames of `n_in` without margin, out: frames of `n_out`, W `[n_in][n_out]`, b `[n_out]`
 
-use kernels::{Buffer, DenseWeights, Element, View, dense_bias_gradient, dense_input_gradient, product};
+use kernels::{Buffer, DenseWeights, Element, dense_bias_gradient, dense_input_gradient};
 use rayon::prelude::*;
 
 use crate::frames::Frames;
 
-/// Rows of the kernel's gradient that one task computes; fixed, so that threads do not matter.
-const ROWS: usize = 128;
+/// Rows of the kernel's gradient that one task computes: whole tiles; fixed, so that threads do not matter.
+const ROWS: usize = 66;
 /// Frames that one task computes where there is no margin between utterances.
 const FRAMES: usize = 192;
 
@@ -64,12 +64,10 @@ impl<E: Element> Dense<E> {
             let parts = grad_x.par_chunks_mut(FRAMES * n_in).zip(all_grad.par_chunks(FRAMES * n_out));
             parts.for_each(|(grad_x, grad_y)| dense_input_gradient(kernel, n_out, grad_y, grad_x));
         };
-        let (all_x, n_frames) = (x.all(), x.n_frames());
+        let all_x = x.all();
         let of_kernel = || {
             grad_kernel.par_chunks_mut(ROWS * n_out).enumerate().for_each(|(index, grad)| {
-                let rows = View { data: &all_x[(index * ROWS).min(all_x.len())..], row: 1, col: n_in };
-                let shape = [grad.len() / n_out, n_out, n_frames];
-                product(shape, rows, View { data: all_grad, row: n_out, col: 1 }, true, grad);
+                (E::kernels().dense_kernel_gradient)(all_x, n_in, index * ROWS, all_grad, n_out, grad);
             });
         };
         rayon::join(of_kernel, of_input);

@@ -19,15 +19,19 @@ mod recurrence;
 #[cfg(test)]
 mod tests;
 
-use kernels::{Buffer, DenseWeights, Element, View, dense_bias_gradient, product};
+use kernels::{Buffer, DenseWeights, Element, dense_bias_gradient};
 use rayon::prelude::*;
 
 use self::recurrence::{Lane, Scratch, Utterance};
+use super::residual::add;
 use crate::config::Merge;
 use crate::frames::Frames;
 
-/// Rows of a kernel's gradient that one task computes; fixed, so that threads do not matter.
-const ROWS: usize = 64;
+/// Rows of a kernel's gradient that one task computes: whole tiles; fixed, so that threads do not matter.
+const ROWS: usize = 66;
+
+/// Frames of the gradient of the input that one task computes.
+const FRAMES: usize = 192;
 
 /// The parameters of one direction.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +63,8 @@ pub struct Lstm<E> {
     directions: Vec<Direction<E>>,
     /// Utterances by falling length.
     order: Vec<usize>,
+    /// The second direction's part of the gradient of the input.
+    grad_part: Frames<E>,
 }
 
 /// One direction: its packed weights and what it saves.
@@ -66,7 +72,8 @@ struct Direction<E> {
     is_backward: bool,
     input: DenseWeights<E>,
     recurrent: DenseWeights<E>,
-    /// R transposed, for the way back.
+    /// W and R transposed, for the way back.
+    input_back: DenseWeights<E>,
     recurrent_back: DenseWeights<E>,
     transposed: Buffer<E>,
     /// z, then i, f, g, o, and on the way back the gradient of z.
@@ -82,7 +89,7 @@ impl<E: Element> Lstm<E> {
     /// A layer of `n_directions` (1 or 2) times `n_cells`.
     pub fn new(n_in: usize, n_cells: usize, n_directions: usize, merge: Merge) -> Self {
         let directions = (0..n_directions).map(|index| Direction::new(n_in, n_cells, index == 1)).collect();
-        Self { n_in, n_cells, merge, directions, order: Vec::new() }
+        Self { n_in, n_cells, merge, directions, order: Vec::new(), grad_part: Frames::new(n_in, [0, 0]) }
     }
 
     /// Values in a frame of the output.
@@ -172,26 +179,31 @@ impl<E: Element> Lstm<E> {
         gradients: Vec<CellGradient<'_, E>>,
         grad_x: Option<&mut Frames<E>>,
     ) {
-        self.directions.par_iter_mut().zip(params).for_each(|(direction, params)| direction.prepare_back(*params));
+        let wants_input = grad_x.is_some();
+        self.directions
+            .par_iter_mut()
+            .zip(params)
+            .for_each(|(direction, params)| direction.prepare_back(*params, wants_input));
         self.tasks(true).into_par_iter().for_each(|(mut lane, scratch)| lane.backward(grad_y, scratch));
         if let Some(grad_x) = grad_x {
-            self.input_gradient(params, x, grad_x);
+            self.input_gradient(x, grad_x);
         }
         self.parameter_gradients(x, gradients);
     }
 
     /// dx = dz W^T, summed over the directions.
-    fn input_gradient(&self, params: &[CellParams<'_, E>], x: &Frames<E>, grad_x: &mut Frames<E>) {
-        let (n_in, n_gates) = (self.n_in, 4 * self.n_cells);
-        grad_x.resize_for(x.lengths().iter().copied());
-        grad_x.each_real_mut().into_par_iter().enumerate().for_each(|(utterance, grad_x)| {
-            let shape = [grad_x.len() / n_in, n_in, n_gates];
-            for (index, (direction, params)) in self.directions.iter().zip(params).enumerate() {
-                let grad = View { data: direction.gates.real(utterance), row: n_gates, col: 1 };
-                let kernel = View { data: params.kernel, row: 1, col: n_gates };
-                product(shape, grad, kernel, index > 0, grad_x);
-            }
-        });
+    fn input_gradient(&mut self, x: &Frames<E>, grad_x: &mut Frames<E>) {
+        let [n_frames, n_gates, n_in] = [FRAMES, 4 * self.n_cells, self.n_in];
+        for (index, direction) in self.directions.iter().enumerate() {
+            let into = if index == 0 { &mut *grad_x } else { &mut self.grad_part };
+            into.resize_for(x.lengths().iter().copied());
+            let into = into.all_mut().expect("the gradient of the input has no margin");
+            let parts = into.par_chunks_mut(n_frames * n_in).zip(direction.gates.all().par_chunks(n_frames * n_gates));
+            parts.for_each(|(grad_x, grad_z)| (E::kernels().dense_forward)(&direction.input_back, grad_z, grad_x));
+        }
+        if self.directions.len() > 1 {
+            add(&self.grad_part, grad_x);
+        }
     }
 
     /// dW = x^T dz, dR = h'^T dz, db = the sum of dz: rows of all directions' matrices in parallel.
@@ -203,17 +215,14 @@ impl<E: Element> Lstm<E> {
             let of_recurrent =
                 recurrent.par_chunks_mut(ROWS * n_gates).enumerate().map(|(index, grad)| (false, index, grad));
             of_kernel.chain(of_recurrent).for_each(|(is_kernel, index, grad)| {
-                let rows = grad.len() / n_gates;
                 for utterance in 0..x.n_utterances() {
-                    let n_frames = x.lengths()[utterance];
                     let (inputs, width) = if is_kernel {
                         (x.real(utterance), n_in)
                     } else {
                         (direction.outputs_before(utterance), n_cells)
                     };
-                    let inputs = View { data: &inputs[(index * ROWS).min(inputs.len())..], row: 1, col: width };
-                    let grad_z = View { data: direction.gates.real(utterance), row: n_gates, col: 1 };
-                    product([rows, n_gates, n_frames], inputs, grad_z, true, grad);
+                    let grad_z = direction.gates.real(utterance);
+                    (E::kernels().dense_kernel_gradient)(inputs, width, index * ROWS, grad_z, n_gates, grad);
                 }
             });
             dense_bias_gradient(direction.gates.all(), bias);
@@ -228,6 +237,7 @@ impl<E: Element> Direction<E> {
             is_backward,
             input: DenseWeights::new(n_in, 4 * n_cells),
             recurrent: DenseWeights::new(n_cells, 4 * n_cells),
+            input_back: DenseWeights::new(4 * n_cells, n_in),
             recurrent_back: DenseWeights::new(4 * n_cells, n_cells),
             transposed: Buffer::new(),
             gates: Frames::new(4 * n_cells, [0, 0]),
@@ -246,14 +256,15 @@ impl<E: Element> Direction<E> {
         }
     }
 
-    /// Packs R transposed.
-    fn prepare_back(&mut self, params: CellParams<'_, E>) {
-        let n_cells = self.cells.width();
-        self.transposed.resize(params.recurrent.len());
-        for (cell, row) in params.recurrent.chunks_exact(4 * n_cells).enumerate() {
-            row.iter().enumerate().for_each(|(gate, &weight)| self.transposed[gate * n_cells + cell] = weight);
-        }
+    /// Packs R, and W if wanted, transposed.
+    fn prepare_back(&mut self, params: CellParams<'_, E>, wants_input: bool) {
+        let n_gates = params.bias.len();
+        transpose(params.recurrent, n_gates, &mut self.transposed);
         self.recurrent_back.pack(&self.transposed, None);
+        if wants_input {
+            transpose(params.kernel, n_gates, &mut self.transposed);
+            self.input_back.pack(&self.transposed, None);
+        }
     }
 
     /// h' of every frame.
@@ -279,4 +290,18 @@ fn utterances<'a, E: Element>(
             Some(Utterance { index, n_frames, gates, cells, outputs })
         })
         .collect()
+}
+
+/// Writes `matrix`, whose rows hold `width` values, column by column.
+fn transpose<E: Element>(matrix: &[E], width: usize, columns: &mut Buffer<E>) {
+    let n_rows = matrix.len() / width;
+    columns.resize(matrix.len());
+    // Few columns at a time: their rows of the result stay in cache while all rows of the matrix pass.
+    for first in (0..width).step_by(16) {
+        for (index, row) in matrix.chunks_exact(width).enumerate() {
+            for (column, &value) in row.iter().enumerate().skip(first).take(16) {
+                columns[column * n_rows + index] = value;
+            }
+        }
+    }
 }
