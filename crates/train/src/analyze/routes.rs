@@ -251,7 +251,6 @@ fn without_padding(values: &[f32], n: usize) -> impl Iterator<Item = f32> + '_ {
 pub(super) fn capsules<'a>(name: &str, model: &'a ModelConfig) -> Result<&'a SrfConfig, AnalyzeError> {
     match model {
         ModelConfig::Srf(config) => Ok(config),
-        #[allow(unreachable_patterns)]
         _ => Err(AnalyzeError::NoCapsules { model: name.to_owned(), architecture: model.architecture().to_owned() }),
     }
 }

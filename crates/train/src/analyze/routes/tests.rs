@@ -124,3 +124,10 @@ fn an_analysis_is_saved_as_pictures_and_a_page() {
         assert!(inked > 0.01, "{name}: {inked}");
     }
 }
+
+#[test]
+fn a_network_without_capsules_is_named() {
+    let lstm = ModelConfig::Lstm(model::config::LstmConfig::new(5));
+    let told = capsules("baseline", &lstm).unwrap_err().to_string();
+    assert_eq!(told, "model `baseline` is a `lstm`, expected `srf`: only capsules are routed");
+}
