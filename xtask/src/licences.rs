@@ -39,7 +39,9 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     let metadata: Value = serde_json::from_slice(&output.stdout).context("cargo metadata is not JSON")?;
     let packages = metadata["packages"].as_array().context("cargo metadata lists no packages")?;
     let refused: Vec<String> = packages.iter().filter_map(refusal).collect();
-    refused.iter().for_each(|line| eprintln!("{line}"));
+    for line in &refused {
+        eprintln!("{line}");
+    }
     if !refused.is_empty() {
         bail!("licences: {} crates may not be passed on", refused.len());
     }

@@ -9,7 +9,7 @@ use crate::Cli;
 /// Every command, under what it is for.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Start here", &["demo", "transcribe"]),
-    ("Train your own", &["prepare", "validate", "train", "runs", "average"]),
+    ("Train your own", &["prepare", "validate", "train", "runs", "average", "learn-times"]),
     ("Measure", &["evaluate", "score", "compare", "sclite", "bench", "verify-stream"]),
     ("Look closer", &["info", "analyze", "align", "gop"]),
     ("Sound", &["convert", "features"]),

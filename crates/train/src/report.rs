@@ -1,7 +1,7 @@
 //! The page of a run: its events in, `RUN/report.html` out.
 //!
 //! Made anew after each epoch of nothing but the log, so it can also be made later, or of a run on another machine.
-//! [`chart`] and [`page`] know nothing of training and serve other pages as well.
+//! [`chart`] and [`mod@page`] know nothing of training and serve other pages as well.
 
 pub mod chart;
 pub mod page;

@@ -1,6 +1,6 @@
 //! Event files of TensorBoard: records of a run in, `RUN/tensorboard/events.out.tfevents.*` out.
 //!
-//! A file is a sequence of frames, each a small protocol buffer with a checksum; [`frame`] writes them byte by byte.
+//! A file is a sequence of frames, each a small protocol buffer with a checksum; `frame` writes them byte by byte.
 //! Every process of a run writes a file of its own, which begins by saying at which step it starts: TensorBoard then
 //! drops what files before it say of later steps.
 

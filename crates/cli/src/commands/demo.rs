@@ -36,7 +36,7 @@ const FULL: Settings = Settings { seed: 1, hours: 1.5, n_speakers: 48, n_epochs:
 const SMOKE: Settings = Settings { seed: 1, hours: 0.04, n_speakers: 10, n_epochs: Some(2) };
 /// Recordings that are shown beside what was said.
 const N_EXAMPLES: usize = 4;
-const SAVE_EVERY: Duration = Duration::from_secs(60);
+const SAVE_EVERY: Duration = Duration::from_mins(1);
 const MAX_CACHE_BYTES: u64 = 2 << 30;
 
 /// See all of it work: speak a corpus, train on it, measure, transcribe, look inside

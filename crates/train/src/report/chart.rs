@@ -1,6 +1,6 @@
 //! Curves: series of points in, a figure for a page out.
 //!
-//! The picture is SVG inside HTML and needs nothing but the style and the script of [`super::page`]: colours follow
+//! The picture is SVG inside HTML and needs nothing but the style and the script of [`mod@super::page`]: colours follow
 //! the reader's theme, and the values under the pointer are shown beside it. Without the script it is still a picture.
 
 use std::fmt::Write as _;

@@ -1,5 +1,6 @@
 //! What the demo shows of recordings on a terminal: answers and routing in, lines out.
 
+use std::fmt::Write as _;
 use std::io;
 use std::path::Path;
 
@@ -71,7 +72,7 @@ fn blocks(columns: &[Column]) -> Vec<String> {
             flush(&mut rows);
         }
         for (row, cell) in rows.iter_mut().zip(column) {
-            *row += &format!("{cell:<width$}");
+            let _ = write!(row, "{cell:<width$}");
         }
     }
     if !rows[0].is_empty() {
