@@ -1,5 +1,6 @@
 //! The model of digits in the box on real speech that it was not trained on, where that speech is on the machine.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::print_stderr, reason = "what is skipped is said aloud")]
 
 use std::path::Path;
 
