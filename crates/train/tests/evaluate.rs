@@ -15,6 +15,7 @@ use model::config::Cmvn;
 use text::decode::{DecoderConfig, Search};
 use text::labels::Units;
 use text::labels::mapping::PhoneMapping;
+use text::output::Transcript;
 use text::score::Counts;
 use train::corpus::{AudioPart, Timed, Unwatched, Utterance};
 use train::evaluate::summary::{Subject, Summary};
@@ -153,6 +154,14 @@ fn files_say_what_was_compared() {
     assert!(read("score.html").contains("%PER"));
 }
 
+/// What was recognised; delays hold what the clock says, which is never the same twice.
+fn without_delays(evaluation: &Evaluation) -> Vec<Transcript> {
+    let mut transcripts = evaluation.transcripts.clone();
+    let segments = transcripts.iter_mut().flat_map(|transcript| &mut transcript.segments);
+    segments.flat_map(|segment| &mut segment.tokens).for_each(|token| token.delay = None);
+    transcripts
+}
+
 #[test]
 fn threads_change_nothing() {
     let dir = tempfile::tempdir().unwrap();
@@ -163,6 +172,6 @@ fn threads_change_nothing() {
     };
     let (one, three) = (with_threads(1), with_threads(3));
     assert_eq!((one.n_threads, three.n_threads), (1, 3));
-    assert_eq!(one.transcripts, three.transcripts);
+    assert_eq!(without_delays(&one), without_delays(&three));
     assert_eq!(one.rate().interval, three.rate().interval);
 }

@@ -79,13 +79,13 @@ fn an_utterance_without_any_recognised_word_is_all_missing() {
 #[test]
 fn confidences_are_measured_where_all_words_have_one() {
     let mut answers = [answer("s1-1", "a b c", "a x c")];
-    answers[0].recognised.iter_mut().zip([0.9, 0.5, 1.0]).for_each(|(word, c)| word.confidence = Some(c));
+    answers[0].recognised.iter_mut().zip([0.95, 0.5, 1.0]).for_each(|(word, c)| word.confidence = Some(c));
     let measured = rate(&answers, Measure::Words, None).confidences.unwrap();
-    // Bin 9: 0.9 and 1.0, both right: 2 * |0.95 - 1|. Bin 5: 0.5, wrong. Over 3 words. Confidences are `f32`.
-    assert!((measured.ece - (0.1 + 0.5) / 3.0).abs() < 1e-6);
+    // Bin 9: 0.95 and 1.0, both right: 2 * |0.975 - 1|. Bin 5: 0.5, wrong. Over 3 words. Confidences are `f32`.
+    assert!((measured.ece - (0.05 + 0.5) / 3.0).abs() < 1e-6);
     // Two of three right; 1.0 counts as 1 - 1e-7.
     let prior = -(2.0 * (2.0_f64 / 3.0).log2() + (1.0_f64 / 3.0).log2());
-    let told = 0.9_f64.log2() + 0.5_f64.log2();
+    let told = 0.95_f64.log2() + 0.5_f64.log2();
     assert!((measured.nce.unwrap() - (prior + told) / prior).abs() < 1e-6);
     assert_eq!((measured.bins[9].n, measured.bins[5].n), (2, 1));
     assert_eq!(rate(&answers, Measure::Characters, None).confidences, None);
