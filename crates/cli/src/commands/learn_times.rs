@@ -12,17 +12,17 @@ use crate::Exit;
 use crate::printer::Printer;
 use crate::watch::Bar;
 
-/// Learn from a manifest with times how far labels reach, so that a model tells when they begin and end
+/// Teach a model when its labels begin and end, from a manifest with times
 ///
 /// A network writes a label where it is surest, somewhere inside its sound. `srf train` does this by itself where the
 /// dev part has times. Writes `times.json` into the model directory.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  srf learn-times --model model/ data/digits/dev.jsonl")]
+  srf learn-times runs/digits/model data/digits/dev.jsonl")]
 pub(crate) struct Args {
-    /// The model directory
-    #[arg(long, short, value_name = "DIR")]
+    /// The model directory to teach
+    #[arg(value_name = "MODEL")]
     model: PathBuf,
 
     /// Utterances with `words` or `phones` that the model was not trained on
