@@ -41,7 +41,7 @@ const MAX_CACHE_BYTES: u64 = 2 << 30;
 
 /// See all of it work: speak a corpus, train on it, measure, transcribe, look inside
 ///
-/// Needs nothing but this program and about six minutes on two cores. DIR becomes a run directory with the model
+/// Needs nothing but this program and some minutes on two cores. DIR becomes a run directory with the model
 /// (DIR/model), the recordings (DIR/corpus), the evaluation (DIR/test) and one page about everything
 /// (DIR/report.html). The same command goes on where it was stopped, and skips what is done.
 #[derive(clap::Args)]

@@ -48,8 +48,7 @@ pub fn choose(evaluation: &Evaluation, n: usize) -> Vec<usize> {
 /// The page.
 pub fn page(whole: &Whole<'_>) -> Page {
     let Whole { title, history, evaluation, examples, routing } = *whole;
-    let line = "Trained and measured on speech that the program made itself; every figure is of speakers it was not \
-                trained on.";
+    let line = "Trained on speech that the program made itself, and measured on speakers it was not trained on.";
     let mut page = Page::new(title, line);
     page.section("Result", &result(history, evaluation));
     page.section("Recordings", &recordings(evaluation, examples));
@@ -84,7 +83,7 @@ fn result(history: &History, evaluation: &Evaluation) -> String {
         shown.push(("recognised, times faster than speech".to_owned(), number(1.0 / factor)));
     }
     if let Some((_, errors)) = best_epoch(history) {
-        shown.push((format!("best {} while training", errors.measure), percent(errors.rate())));
+        shown.push((format!("best {} on dev while training", errors.measure), percent(errors.rate())));
     }
     shown.push(("training".to_owned(), duration(history.epochs().map(epoch_s).sum())));
     if let Some(start) = history.start() {
