@@ -4,14 +4,10 @@
 #![allow(clippy::print_stderr, clippy::exit, reason = "a program")]
 
 use std::path::Path;
-use std::sync::Arc;
 
 use asr::directory::{ModelParts, write};
 use model::config::{Cmvn, Recipe};
-use model::init::initialise;
-use model::params::Layout;
 use text::labels::{LabelSet, Units};
-use text::reach::Reach;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -23,8 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // So that a live stream can be measured too.
     features.cmvn = Cmvn::Online;
     let labels = LabelSet::new(Units::Phones, (2..model.n_classes()).map(|class| format!("p{class}")))?;
-    let values = initialise::<f32>(Arc::new(Layout::new(&model)), 0).values;
     let card = "# Untrained\nRandom weights, to measure speed with.\n".to_owned();
-    write(Path::new(dir), &ModelParts { model, features, labels, cmvn: None, reach: Reach::default(), values, card })?;
+    write(Path::new(dir), &ModelParts { card, ..ModelParts::untrained(model, features, labels, 0) })?;
     Ok(())
 }

@@ -24,6 +24,7 @@ use std::sync::Arc;
 
 use audio::features::cmvn::{CmvnMode, CmvnStats};
 use model::config::{FeaturesConfig, ModelConfig, Recipe};
+use model::init::initialise;
 use model::params::{Layout, Params};
 use model::weights;
 use text::labels::LabelSet;
@@ -62,6 +63,12 @@ pub struct ModelParts {
 }
 
 impl ModelParts {
+    /// A model with the first weights that `seed` gives: what it writes is nonsense, how it does so is not.
+    pub fn untrained(model: ModelConfig, features: FeaturesConfig, labels: LabelSet, seed: u64) -> Self {
+        let values = initialise::<f32>(Arc::new(Layout::new(&model)), seed).values;
+        Self { model, features, labels, cmvn: None, reach: Reach::default(), values, card: String::new() }
+    }
+
     /// Whether the parts fit each other.
     pub fn check(&self) -> Result<(), InvalidParts> {
         self.recipe().validate()?;

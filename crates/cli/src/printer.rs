@@ -63,7 +63,7 @@ impl Printer {
     /// What stopped the command: the chain of causes on one line, then what to do about it.
     pub(crate) fn error(&self, error: &anyhow::Error) {
         let mut stderr = io::stderr().lock();
-        let _ = writeln!(stderr, "{} {error:#}", self.paint("1;31", "error:"));
+        let _ = writeln!(stderr, "{} {}", self.paint("1;31", "error:"), told(error));
         if let Some(hint) = hint(error) {
             let _ = writeln!(stderr, "\n{} {hint}", self.paint("1;36", "hint:"));
         }
@@ -85,6 +85,15 @@ impl Printer {
     }
 }
 
+/// The chain of causes on one line; a cause that the error above it has told already is not told again.
+fn told(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |line, cause| match line.as_str() {
+        "" => cause,
+        line if line.ends_with(&cause) => line.to_owned(),
+        line => format!("{line}: {cause}"),
+    })
+}
+
 /// A length of time as people say it: `3.4 s`, `12.5 min`, `10.8 h`.
 pub(crate) fn human_duration(duration_s: f64) -> String {
     match duration_s {
@@ -97,4 +106,18 @@ pub(crate) fn human_duration(duration_s: f64) -> String {
 /// Whether `error` is a reader that closed our stdout.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>()).any(|e| e.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::anyhow;
+
+    use super::*;
+
+    #[test]
+    fn every_cause_is_told_once() {
+        let error = anyhow!("no room").context("could not write `a`: no room").context("saving");
+        assert_eq!(told(&error), "saving: could not write `a`: no room");
+        assert_eq!(told(&anyhow!("no room").context("could not write `a`")), "could not write `a`: no room");
+    }
 }

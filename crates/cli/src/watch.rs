@@ -23,6 +23,26 @@ impl<'a> Bar<'a> {
         self.replace(None);
     }
 
+    /// Draws `bar` from now on.
+    pub(crate) fn show(&self, bar: ProgressBar) {
+        self.replace(Some(bar));
+    }
+
+    /// Does something to the bar, if there is one.
+    pub(crate) fn with(&self, draw: impl FnOnce(&ProgressBar)) {
+        if let Some(bar) = &*self.bar.lock().expect("drawing does not panic") {
+            draw(bar);
+        }
+    }
+
+    /// A remark above the bar.
+    pub(crate) fn remark(&self, text: &str) {
+        match &*self.bar.lock().expect("drawing does not panic") {
+            Some(bar) => bar.suspend(|| self.out.remark(text)),
+            None => self.out.remark(text),
+        }
+    }
+
     fn replace(&self, bar: Option<ProgressBar>) {
         let mut current = self.bar.lock().expect("drawing does not panic");
         if let Some(old) = std::mem::replace(&mut *current, bar) {
@@ -33,12 +53,10 @@ impl<'a> Bar<'a> {
 
 impl Watcher for Bar<'_> {
     fn begin(&self, what: &'static str, n_steps: usize) {
-        self.replace(Some(self.out.progress(what, n_steps as u64)));
+        self.show(self.out.progress(what, n_steps as u64));
     }
 
     fn advance(&self) {
-        if let Some(bar) = &*self.bar.lock().expect("drawing does not panic") {
-            bar.inc(1);
-        }
+        self.with(|bar| bar.inc(1));
     }
 }

@@ -6,10 +6,7 @@ use std::process::{Command, Output};
 
 use asr::directory::{self, ModelParts};
 use model::config::{Cmvn, FeaturesConfig, ModelConfig, SrfConfig};
-use model::init::initialise;
-use model::params::Layout;
 use text::labels::{LabelSet, Units};
-use text::reach::Reach;
 
 const OURS: &str = "the directory is ours";
 
@@ -17,11 +14,8 @@ fn write_model(dir: &Path) {
     let labels = LabelSet::new(Units::Phones, ["a", "b", "c"]).expect("three different labels");
     let config = SrfConfig { layers: 2, primary_height: 6, filters: 4, ..SrfConfig::new(labels.n_classes()) };
     let model = ModelConfig::Srf(config);
-    let values = initialise::<f32>(Layout::new(&model).into(), 7).values;
     let features = FeaturesConfig { cmvn: Cmvn::None, ..FeaturesConfig::default() };
-    let parts =
-        ModelParts { model, features, labels, cmvn: None, reach: Reach::default(), values, card: String::new() };
-    directory::write(dir, &parts).expect(OURS);
+    directory::write(dir, &ModelParts::untrained(model, features, labels, 7)).expect(OURS);
 }
 
 /// A WAV of `duration_s` at 8 kHz; behind its first second it is a hole in the file.

@@ -2,6 +2,8 @@
 //!
 //! Only utterances that are recognised without a mistake are learned from, label by label.
 
+use std::collections::HashMap;
+
 use asr::Recognizer;
 use text::labels::Units;
 use text::output::TokenResult;
@@ -20,11 +22,13 @@ pub fn learn(recognizer: &Recognizer, utterances: &[Utterance], watcher: &dyn Wa
         return None;
     }
     let evaluation = evaluate(recognizer, &with_times, &EvaluateOptions::default(), watcher);
+    let by_id: HashMap<&str, &Utterance> =
+        with_times.iter().map(|utterance| (utterance.id.as_str(), utterance)).collect();
     let mut observed = Vec::new();
     for (answer, transcript) in evaluation.answers.iter().zip(&evaluation.transcripts) {
-        let utterance = with_times.iter().find(|utterance| utterance.id == answer.id);
+        let utterance = by_id[answer.id.as_str()];
         let written: Vec<&TokenResult> = transcript.segments.iter().flat_map(|segment| &segment.tokens).collect();
-        let said = utterance.map_or(&[][..], |utterance| timed(utterance, labels.units()));
+        let said = timed(utterance, labels.units());
         if !is_right(&written, utterance, said) {
             continue;
         }
@@ -51,7 +55,7 @@ fn timed(utterance: &Utterance, units: Units) -> &[Timed] {
 }
 
 /// Whether the labels are those of the utterance, one for each of its times.
-fn is_right(written: &[&TokenResult], utterance: Option<&Utterance>, said: &[Timed]) -> bool {
-    let text = utterance.map_or("", |utterance| utterance.text.as_str());
-    written.len() == said.len() && written.iter().map(|token| token.text.as_str()).eq(text.split_whitespace())
+fn is_right(written: &[&TokenResult], utterance: &Utterance, said: &[Timed]) -> bool {
+    let labels = utterance.text.split_whitespace();
+    written.len() == said.len() && written.iter().map(|token| token.text.as_str()).eq(labels)
 }

@@ -1,16 +1,13 @@
 //! A tiny model with random weights and sounds to give it, the same for every test.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use asr::directory::ModelParts;
 use audio::Samples;
 use model::config::{Cmvn, FeaturesConfig, ModelConfig, PerLayer, SrfConfig};
-use model::init::initialise;
 use model::params::Layout;
 use model::random::Random;
 use text::labels::{LabelSet, Units};
-use text::reach::Reach;
 
 /// A network of two capsule layers over 18 values a frame.
 pub(crate) fn parts(cmvn: Cmvn, units: Units, symbols: &[&str]) -> ModelParts {
@@ -28,20 +25,17 @@ pub(crate) fn parts(cmvn: Cmvn, units: Units, symbols: &[&str]) -> ModelParts {
         ..SrfConfig::new(labels.n_classes())
     };
     let model = ModelConfig::Srf(srf);
-    let mut values = initialise::<f32>(Arc::new(Layout::new(&model)), 3).values;
+    let mut parts = ModelParts::untrained(model, features, labels, 3);
     let mut random = Random::new(3, "tiny model");
     // Zeros and ones in every bias and scale would hide mistakes, and write next to nothing.
-    values.iter_mut().for_each(|value| *value += (0.8 * random.uniform() - 0.4) as f32);
-    values.iter_mut().for_each(|value| *value = value.max(-0.9));
-    make_variances_positive(&model, &mut values);
+    parts.values.iter_mut().for_each(|value| *value += (0.8 * random.uniform() - 0.4) as f32);
+    parts.values.iter_mut().for_each(|value| *value = value.max(-0.9));
+    make_variances_positive(&parts.model, &mut parts.values);
     ModelParts {
-        model,
-        features,
-        labels,
-        cmvn: None,
-        reach: Reach::default(),
-        values,
-        card: "# A tiny model\n".to_owned(),
+        card: "# A tiny model
+"
+        .to_owned(),
+        ..parts
     }
 }
 

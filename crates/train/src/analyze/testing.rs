@@ -3,10 +3,7 @@
 use asr::Recognizer;
 use asr::directory::ModelParts;
 use model::config::{FeaturesConfig, ModelConfig, SrfConfig};
-use model::init::initialise;
-use model::params::Layout;
 use text::labels::{LabelSet, Units};
-use text::reach::Reach;
 
 use super::spectrogram::Spectrogram;
 use super::{Analysis, Layer, Routes};
@@ -17,18 +14,8 @@ pub(crate) fn recognizer() -> Recognizer {
     let labels = LabelSet::new(Units::Phones, ["a", "b", "c"]).unwrap();
     let config = SrfConfig { layers: 2, primary_height: 6, filters: 4, ..SrfConfig::new(labels.n_classes()) };
     let model = ModelConfig::Srf(config);
-    let values = initialise::<f32>(Layout::new(&model).into(), 7).values;
     let features = FeaturesConfig { cmvn: model::config::Cmvn::None, ..FeaturesConfig::default() };
-    Recognizer::from_parts(ModelParts {
-        model,
-        features,
-        labels,
-        cmvn: None,
-        reach: Reach::default(),
-        values,
-        card: String::new(),
-    })
-    .unwrap()
+    Recognizer::from_parts(ModelParts::untrained(model, features, labels, 7)).unwrap()
 }
 
 /// Routes with these masses and probabilities, `[slices, classes]`, the blank being the last class; one layer of two

@@ -12,7 +12,7 @@ use text::reach::Reach;
 use super::TrainJob;
 use super::checkpoint::{Head, State};
 use super::error::TrainError;
-use crate::corpus::Unwatched;
+use crate::corpus::Watcher;
 use crate::events::Measured;
 use crate::times;
 
@@ -37,10 +37,11 @@ pub(super) fn write(
     head: &Head,
     state: &State,
     dev: Option<&Measured>,
+    watcher: &dyn Watcher,
 ) -> Result<(), TrainError> {
     let parts = parts(job, values, head, card(job, head, state, dev));
     let recognizer = Recognizer::from_parts(parts.clone()).ok();
-    let reach = recognizer.and_then(|recognizer| times::learn(&recognizer, &job.data.dev, &Unwatched));
+    let reach = recognizer.and_then(|recognizer| times::learn(&recognizer, &job.data.dev, watcher));
     Ok(directory::write(dir, &ModelParts { reach: reach.unwrap_or_default(), ..parts })?)
 }
 

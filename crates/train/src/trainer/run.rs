@@ -410,7 +410,8 @@ impl Run<'_> {
         self.learner.params.values = mean(&kept);
         let dev = self.validate().map(|(measured, _)| measured);
         let model = self.dir.path().join("model");
-        publish::write(&model, self.job, self.learner.params.values.clone(), &self.head, &self.state, dev.as_ref())?;
+        let values = self.learner.params.values.clone();
+        publish::write(&model, self.job, values, &self.head, &self.state, dev.as_ref(), self.watcher)?;
         let n_epochs = self.state.epoch - 1;
         let reason = if n_epochs < self.training.epochs { EndReason::StoppedEarly } else { EndReason::Completed };
         let remark = format!("the mean of the last {} of {n_epochs} epochs", self.kept.len());

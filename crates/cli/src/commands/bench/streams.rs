@@ -1,19 +1,15 @@
 //! Whole streams, from samples to text: many at once, and one for hours.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context as _, ensure};
 use asr::directory::ModelParts;
 use asr::{Recognizer, Stream, StreamOptions};
 use model::config::{Cmvn, FeaturesConfig};
-use model::init::initialise;
-use model::params::Layout;
 use rayon::prelude::*;
 use serde::Serialize;
 use text::decode::{DecoderConfig, Search};
 use text::labels::{LabelSet, Units};
-use text::reach::Reach;
 
 use super::Preset;
 use super::machine::{noise, resident_mb};
@@ -73,17 +69,8 @@ impl Setup<'_> {
         }
         let model = self.model.config();
         let labels = LabelSet::new(Units::Phones, (2..model.n_classes()).map(|class| format!("p{class}")))?;
-        let values = initialise::<f32>(Arc::new(Layout::new(&model)), 0).values;
         let features = FeaturesConfig { cmvn: Cmvn::Online, ..FeaturesConfig::default() };
-        Ok(Recognizer::from_parts(ModelParts {
-            model,
-            features,
-            labels,
-            cmvn: None,
-            reach: Reach::default(),
-            values,
-            card: String::new(),
-        })?)
+        Ok(Recognizer::from_parts(ModelParts::untrained(model, features, labels, 0))?)
     }
 
     fn options(&self) -> StreamOptions {

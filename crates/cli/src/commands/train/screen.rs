@@ -1,50 +1,27 @@
 //! What a person sees of a training: events in, a bar and a line an epoch out.
 
-use std::sync::Mutex;
-
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressStyle;
 use train::corpus::Watcher;
 use train::events::{Event, Measured, Record};
 use train::trainer::{Figures, TrainWatcher};
 
 use crate::printer::{Printer, human_duration};
+use crate::watch::Bar;
 
 /// The bar under way and where lines go.
 pub(super) struct Screen<'a> {
     out: &'a Printer,
-    bar: Mutex<Option<ProgressBar>>,
+    bar: Bar<'a>,
 }
 
 impl<'a> Screen<'a> {
     pub(super) fn new(out: &'a Printer) -> Self {
-        Self { out, bar: Mutex::new(None) }
+        Self { out, bar: Bar::new(out) }
     }
 
     /// Takes the bar away.
     pub(super) fn finish(&self) {
-        self.replace(None);
-    }
-
-    fn replace(&self, bar: Option<ProgressBar>) {
-        let mut current = self.bar.lock().expect("drawing does not panic");
-        if let Some(old) = std::mem::replace(&mut *current, bar) {
-            old.finish_and_clear();
-        }
-    }
-
-    fn with_bar(&self, draw: impl FnOnce(&ProgressBar)) {
-        if let Some(bar) = &*self.bar.lock().expect("drawing does not panic") {
-            draw(bar);
-        }
-    }
-
-    /// A line above the bar.
-    fn line(&self, text: &str) {
-        let bar = self.bar.lock().expect("drawing does not panic");
-        match &*bar {
-            Some(bar) => bar.suspend(|| self.out.remark(text)),
-            None => self.out.remark(text),
-        }
+        self.bar.finish();
     }
 }
 
@@ -55,26 +32,26 @@ impl Watcher for Screen<'_> {
             let style = ProgressStyle::with_template("{prefix} [{bar:20}] {pos}/{len} {msg}");
             bar.set_style(style.expect("the template is a constant").progress_chars("=> "));
         }
-        self.replace(Some(bar));
+        self.bar.show(bar);
     }
 
     fn advance(&self) {
-        self.with_bar(|bar| bar.inc(1));
+        self.bar.advance();
     }
 }
 
 impl TrainWatcher for Screen<'_> {
     fn record(&self, record: &Record) {
         match &record.event {
-            Event::Start(start) => self.line(&format!(
+            Event::Start(start) => self.bar.remark(&format!(
                 "{} parameters, {} classes; {} epochs of {} steps",
                 start.n_parameters, start.n_classes, start.n_epochs, start.n_steps_per_epoch
             )),
-            Event::Resume(resume) => self.line(&format!("going on from `{}`", resume.checkpoint)),
+            Event::Resume(resume) => self.bar.remark(&format!("going on from `{}`", resume.checkpoint)),
             Event::SkippedUtterance(skipped) => {
-                self.line(&format!("problem: utterance `{}` is left out: {}", skipped.id, skipped.reason));
+                self.bar.remark(&format!("problem: utterance `{}` is left out: {}", skipped.id, skipped.reason));
             }
-            Event::SkippedBatch(skipped) => self.line(&format!(
+            Event::SkippedBatch(skipped) => self.bar.remark(&format!(
                 "problem: batch {} of epoch {} is left out: {} (utterances {})",
                 skipped.batch,
                 skipped.epoch,
@@ -83,7 +60,7 @@ impl TrainWatcher for Screen<'_> {
             )),
             Event::Epoch(epoch) => {
                 let dev = epoch.validation.as_ref().map_or_else(String::new, |dev| format!(", dev {}", measured(dev)));
-                self.line(&format!(
+                self.bar.remark(&format!(
                     "epoch {:3}: loss {:.3}{dev}{}, rate {:.2e}, {:.0} frames/s, waited {:.1} %, {}",
                     epoch.epoch,
                     epoch.train.loss,
@@ -99,7 +76,7 @@ impl TrainWatcher for Screen<'_> {
     }
 
     fn remark(&self, text: &str) {
-        self.line(text);
+        self.bar.remark(text);
     }
 
     fn step(&self, figures: &Figures) {
@@ -107,7 +84,7 @@ impl TrainWatcher for Screen<'_> {
         let errors =
             error_rate.as_ref().map_or_else(String::new, |(measure, rate)| format!("{measure} {:.1} % ", 100.0 * rate));
         let left = human_duration(*left_s);
-        self.with_bar(|bar| {
+        self.bar.with(|bar| {
             bar.set_prefix(format!("epoch {epoch}/{n_epochs}"));
             bar.set_message(format!("loss {loss:.2} {errors}rate {rate:.1e} {frames_per_s:.0} frames/s {left} left"));
         });
