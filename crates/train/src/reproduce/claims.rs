@@ -1,0 +1,207 @@
+//! Whether the paper's claims hold here: figures and tests of each seed in, a verdict for each claim out.
+//!
+//! Errors are tested as `srf compare` does, by matched pairs of segments (MAPSSWE) of two runs with the same seed; ends
+//! of sentences and distances by matched pairs of utterances.
+//! Of several seeds the test with the middle z counts, and its p is doubled: at least half of the tests are then that
+//! clear, and twice the median of p-values is a p-value however much the tests have in common, as those of one test set
+//! do.
+
+use serde::Serialize;
+use text::score::compare::{FEWEST_SEGMENTS, Outcome, SIGNIFICANT};
+
+use super::shelf::Shelf;
+use super::statistics::{correlation_interval, mean};
+use super::table::{Claim, Column, Figure, Quantity, Relation, Row};
+
+/// Whether a claim holds here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It does.
+    Holds,
+    /// The opposite does.
+    DoesNotHold,
+    /// What was measured does not tell, or nothing was.
+    NotDecided,
+}
+
+impl Verdict {
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::DoesNotHold => "does not hold",
+            Self::NotDecided => "not decided",
+        }
+    }
+}
+
+/// How two figures are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Compared {
+    /// The second minus the first.
+    Difference,
+    /// The second over the first.
+    Ratio,
+    /// One figure as it stands.
+    Value,
+}
+
+/// A claim and what became of it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Judged {
+    /// The claim.
+    pub says: &'static str,
+    /// What it is about.
+    pub quantity: Quantity,
+    /// Names of the rows: less, more; or the one.
+    pub rows: Vec<&'static str>,
+    /// The part of the corpus it was checked on.
+    pub part: &'static str,
+    /// How `paper` and `ours` are to be read.
+    pub compared: Compared,
+    /// In the paper.
+    pub paper: Option<f64>,
+    /// Here.
+    pub ours: Option<f64>,
+    /// How likely a difference this large is between equals, where that was tested.
+    pub p: Option<f64>,
+    /// Segments or utterances that were compared, of one seed.
+    pub n_compared: usize,
+    /// Seeds that both rows have.
+    pub n_seeds: usize,
+    /// Whether it holds.
+    pub verdict: Verdict,
+}
+
+/// The tests of all seeds as one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Combined {
+    /// Below 0 where the first has less.
+    z: f64,
+    p: f64,
+    n_compared: usize,
+}
+
+impl Combined {
+    fn of(outcomes: &[Outcome]) -> Option<Self> {
+        let mut tests: Vec<(f64, &Outcome)> =
+            outcomes.iter().map(|outcome| (outcome.z.unwrap_or(0.0), outcome)).collect();
+        tests.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let n = tests.len();
+        // Of an even number, the one of the two in the middle that says less.
+        let middle = [tests.get(n.checked_sub(1)? / 2)?, tests.get(n / 2)?];
+        let (z, outcome) = middle.into_iter().min_by(|a, b| a.0.abs().total_cmp(&b.0.abs()))?;
+        let p = if n == 1 { outcome.p } else { (2.0 * outcome.p).min(1.0) };
+        Some(Self { z: *z, p, n_compared: outcome.n_compared })
+    }
+
+    fn is_significant(&self) -> bool {
+        self.p < SIGNIFICANT && FEWEST_SEGMENTS <= self.n_compared
+    }
+}
+
+/// Checks one claim on a part of the corpus.
+pub(super) fn judge(claim: &Claim, part: &'static str, shelf: &Shelf) -> Judged {
+    let &Claim { says, quantity, relation } = claim;
+    match relation {
+        Relation::Less(first, second) | Relation::Alike(first, second) => {
+            let column = Column { quantity, part };
+            let rows = [first, second].map(|name| shelf.table.row(name).expect("claims are about rows of their table"));
+            let tests = shelf.tests(rows, column);
+            let test = Combined::of(&tests);
+            let compared = compared(quantity);
+            let paper = rows.map(|row| paper_figure(shelf, row, column).map(|figure| figure.value));
+            let ours = between(compared, rows.map(|row| shelf.figure(row, column).map(|measured| measured.mean)));
+            let verdict =
+                if matches!(relation, Relation::Alike(..)) { alike(test) } else { less(compared, ours, test) };
+            Judged {
+                says,
+                quantity,
+                rows: vec![first, second],
+                part,
+                compared,
+                paper: between(compared, paper),
+                ours,
+                p: test.map(|test| test.p),
+                n_compared: test.map_or(0, |test| test.n_compared),
+                n_seeds: tests.len(),
+                verdict,
+            }
+        }
+        Relation::AtLeast(name, bound) => judge_bound(claim, (name, bound), part, shelf),
+    }
+}
+
+fn judge_bound(claim: &Claim, (name, bound): (&'static str, f64), part: &'static str, shelf: &Shelf) -> Judged {
+    let column = Column { quantity: claim.quantity, part };
+    let row = shelf.table.row(name).expect("claims are about rows of their table");
+    let measured = shelf.figure(row, column);
+    let n_compared = shelf.paired_times(row, 1).map_or(0, |pairs| pairs.len());
+    let ours = measured.as_ref().and_then(|measured| mean(&measured.each));
+    Judged {
+        says: claim.says,
+        quantity: claim.quantity,
+        rows: vec![name],
+        part,
+        compared: Compared::Value,
+        paper: paper_figure(shelf, row, column).map(|figure| figure.value),
+        ours,
+        p: None,
+        n_compared,
+        n_seeds: measured.map_or(0, |measured| measured.each.len()),
+        verdict: ours.map_or(Verdict::NotDecided, |r| at_least(r, n_compared, bound)),
+    }
+}
+
+fn paper_figure(shelf: &Shelf, row: &Row, column: Column) -> Option<Figure> {
+    if column.quantity == Quantity::Parameters {
+        return Some(Figure { value: 1e6 * row.millions, spread: None });
+    }
+    shelf.table.columns.iter().zip(row.paper).find(|(known, _)| **known == column).and_then(|(_, figure)| *figure)
+}
+
+fn compared(quantity: Quantity) -> Compared {
+    match quantity {
+        Quantity::TrainingTime | Quantity::DecodingTime | Quantity::Parameters => Compared::Ratio,
+        _ => Compared::Difference,
+    }
+}
+
+fn between(compared: Compared, figures: [Option<f64>; 2]) -> Option<f64> {
+    let [first, second] = figures;
+    let (first, second) = (first?, second?);
+    match compared {
+        Compared::Ratio => (first != 0.0).then(|| second / first),
+        _ => Some(second - first),
+    }
+}
+
+/// Whether the first has less; what is not tested is taken as measured.
+fn less(compared: Compared, ours: Option<f64>, test: Option<Combined>) -> Verdict {
+    let is_less = match (compared, ours, test) {
+        (Compared::Ratio, Some(ratio), _) => 1.0 < ratio,
+        (_, Some(_), Some(test)) if test.is_significant() => test.z < 0.0,
+        _ => return Verdict::NotDecided,
+    };
+    if is_less { Verdict::Holds } else { Verdict::DoesNotHold }
+}
+
+/// Whether no significant difference was found.
+fn alike(test: Option<Combined>) -> Verdict {
+    match test {
+        Some(test) if test.is_significant() => Verdict::DoesNotHold,
+        Some(test) if FEWEST_SEGMENTS <= test.n_compared => Verdict::Holds,
+        _ => Verdict::NotDecided,
+    }
+}
+
+/// Whether a correlation is at least `bound`: all of its interval must be on one side.
+fn at_least(r: f64, n: usize, bound: f64) -> Verdict {
+    match correlation_interval(r, n) {
+        Some((low, _)) if bound <= low => Verdict::Holds,
+        Some((_, high)) if high < bound => Verdict::DoesNotHold,
+        _ => Verdict::NotDecided,
+    }
+}

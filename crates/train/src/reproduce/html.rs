@@ -1,0 +1,60 @@
+//! The table as a page for a browser: a report in, one HTML page that needs nothing else out.
+
+use super::cells::{self, CLAIMS_HEAD, SMOKE};
+use super::result::{Cell, Report};
+use crate::analyze::Picture;
+use crate::report::chart::{Chart, Series};
+use crate::report::page::{self, Page, escape};
+
+/// The page, with a picture of the table where it has one.
+pub(super) fn page(report: &Report, picture: Option<&Picture>) -> Page {
+    let trial = if report.circumstances.is_smoke { format!("<b>{SMOKE}</b>; ") } else { String::new() };
+    let budget = escape(&report.circumstances.budget);
+    let line = format!("{trial}{} seeds; trained {budget}", report.n_seeds);
+    let mut page = Page::new(&cells::title(report), &line);
+    let head = cells::head(report);
+    let head: Vec<&str> = head.iter().map(String::as_str).collect();
+    page.section("Paper and here", &(page::table(&head, &cells::rows(report)) + &notes(&cells::legend(report))));
+    page.section("Figures", &page::gallery(charts(report)));
+    page.section("Picture", &picture.map(Picture::svg).unwrap_or_default());
+    if !report.claims.is_empty() {
+        let claims = page::table(&CLAIMS_HEAD, &cells::claims(report));
+        page.section("What the paper claims", &(claims + &notes(&cells::claims_legend(report))));
+    }
+    page.section("How it was made", &page::facts(&cells::facts(report)));
+    page
+}
+
+fn notes(lines: &[String]) -> String {
+    lines.iter().map(|line| format!("<p class=\"note\">{}</p>\n", escape(line))).collect()
+}
+
+/// For each column the figures of all rows, the paper's and ours.
+fn charts(report: &Report) -> Vec<String> {
+    let n_columns = report.rows.first().map_or(0, |row| row.cells.len());
+    (0..n_columns).map(|column| chart(report, column).html()).collect()
+}
+
+fn chart(report: &Report, column: usize) -> Chart {
+    let values = |of: &dyn Fn(&Cell) -> Option<f64>| {
+        let value = |(at, row): (usize, &super::result::RowReport)| {
+            ((at + 1) as f64, of(&row.cells[column]).unwrap_or(f64::NAN))
+        };
+        report.rows.iter().enumerate().map(value).collect::<Vec<_>>()
+    };
+    let bound = |of: fn(&(f64, f64)) -> f64| {
+        values(&move |cell| cell.ours.as_ref()?.interval.map(|(low, high, _)| of(&(low, high))))
+    };
+    let is_dashed = |series: Series| Series { is_dashed: true, ..series };
+    Chart {
+        title: cells::head(report).get(1 + 2 * column).map_or("", |name| name.trim_end_matches(", paper")).to_owned(),
+        x_name: "row of the table".to_owned(),
+        series: vec![
+            Series::new("paper", values(&|cell| cell.paper.map(|figure| figure.value))),
+            Series::new("here", values(&|cell| cell.ours.as_ref().map(|ours| ours.mean))),
+            is_dashed(Series::new("95 % from", bound(|interval| interval.0))),
+            is_dashed(Series::new("95 % to", bound(|interval| interval.1))),
+        ],
+        ..Chart::default()
+    }
+}
