@@ -23,7 +23,8 @@ pub(super) fn head(report: &Report) -> Vec<String> {
         let name = heading(report, cell);
         [format!("{name}, paper"), format!("{name}, ours")]
     });
-    let facts = ["parameters", "paper", "look-ahead", "delay", "seeds", "epochs", "training", "recognition"];
+    let facts =
+        ["parameters", "parameters, paper", "look-ahead", "delay", "seeds", "epochs", "training", "recognition"];
     std::iter::once("row".to_owned()).chain(figures).chain(facts.map(str::to_owned)).collect()
 }
 
@@ -136,7 +137,8 @@ pub(super) fn legend(report: &Report) -> Vec<String> {
     if report.rows.iter().any(|row| row.cells.iter().any(has_draws)) {
         legend.push("[low, high] is the 95 % interval of the bootstrap over the utterances, of one seed.".to_owned());
     }
-    if let Some(mapping) = &circumstances.mapping {
+    let has_errors = |row: &RowReport| row.cells.iter().any(|cell| cell.quantity == Quantity::Error);
+    if let Some(mapping) = circumstances.mapping.as_ref().filter(|_| report.rows.iter().any(has_errors)) {
         legend.push(format!("Phones were mapped to {mapping} before they were compared."));
     }
     legend.extend(circumstances.remarks.iter().cloned());

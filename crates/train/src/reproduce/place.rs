@@ -2,7 +2,7 @@
 //!
 //! | path below OUT | holds |
 //! |---|---|
-//! | `ROW/seed-N/` | a run, as `srf train` makes it |
+//! | `ROW/seed-N/` | a run, as `srf train` makes it; ROW of WSJ is `wsj/NAME` |
 //! | `ROW/seed-N/dev/`, `.../test/` | its evaluations, as `srf evaluate --out` writes them |
 //! | `ROW/seed-N/decoding.json` | how long each utterance of the test takes ([`super::decoding`]) |
 //! | `ROW/seed-N/distance-PART.json` | how far routing and softmax are apart, by utterance |
@@ -31,7 +31,7 @@ pub struct Place {
 impl Place {
     /// What belongs to a row.
     pub fn row(&self, row: &Row) -> PathBuf {
-        self.out.join(row.name())
+        self.out.join(row.directory())
     }
 
     /// The run of a row with a seed.

@@ -125,10 +125,13 @@ fn compressed(training: &TrainingConfig, n_epochs: usize) -> TrainingConfig {
 
 /// Changes that leave the shape of a network (layers, windows, routing) but for its width, and train for a moment.
 fn shrunken(model: &ModelConfig) -> Vec<Override> {
+    let n_classes = model.n_classes();
     let widths: &[(&str, usize)] = match model {
         ModelConfig::Srf(_) => &[("filters", 2), ("primary_height", 4), ("hidden_height", 3)],
         ModelConfig::Lstm(_) => &[("filters", 2), ("cells", 4)],
-        ModelConfig::Cnn(_) => &[("filters", 2), ("narrow_filters", 2), ("wide_filters", 2), ("dense_width", 8)],
+        ModelConfig::Cnn(_) => {
+            &[("filters", 2), ("narrow_filters", 2), ("wide_filters", 2), ("dense_width", n_classes)]
+        }
         ModelConfig::Transformer(_) => &[("filters", 2), ("width", 8), ("heads", 2), ("inner", 8)],
     };
     let widths = widths.iter().map(|(key, value)| set(&format!("model.{key}"), value));
@@ -214,7 +217,7 @@ mod tests {
         for row in TABLES.iter().flat_map(|table| table.rows) {
             let recipe = settings.recipe(row, None, 1).unwrap();
             let n = recipe.summary().parameters.total;
-            assert!(n < 100_000, "{}: {n}", row.recipe);
+            assert!(n < 300_000, "{}: {n}", row.recipe);
         }
     }
 }

@@ -59,13 +59,18 @@ pub struct Row {
 }
 
 impl Row {
-    /// The name of its runs: that of the recipe without its corpus.
+    /// Its short name: that of the recipe without its corpus.
     pub fn name(&self) -> &'static str {
         self.recipe.rsplit('/').next().unwrap_or(self.recipe)
     }
+
+    /// The directory of its runs: the name, for other corpora than TIMIT below the corpus, since names recur.
+    pub fn directory(&self) -> &'static str {
+        self.recipe.strip_prefix("timit/").unwrap_or(self.recipe)
+    }
 }
 
-/// What the paper says of a quantity; rows are named by their runs.
+/// What the paper says of a quantity of some rows, which are called by their names.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Relation {
     /// The first row has less of it than the second.
@@ -114,15 +119,15 @@ impl Table {
         paper::TABLES.iter().find(|table| table.name == name || table.number == name)
     }
 
-    /// The row whose runs have this name.
+    /// The row of this name.
     pub fn row(&self, name: &str) -> Option<&'static Row> {
         self.rows.iter().find(|row| row.name() == name)
     }
 
     /// The rows of these names, in the order of the table; all where none is named.
     pub fn rows_named(&'static self, names: &[String]) -> Result<Vec<&'static Row>, ReproduceError> {
-        let is_known = |name: &&String| !self.rows.iter().any(|row| row.name() == *name);
-        if let Some(found) = names.iter().find(is_known) {
+        let is_unknown = |name: &&String| !self.rows.iter().any(|row| row.name() == *name);
+        if let Some(found) = names.iter().find(is_unknown) {
             let likeness = |row: &&Row| strsim::jaro_winkler(row.name(), &found.to_lowercase());
             let nearest = self.rows.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b))).map(Row::name);
             let expected: Vec<&str> = self.rows.iter().map(Row::name).collect();
