@@ -10,7 +10,6 @@ use train::reproduce::paper::TABLES;
 use train::reproduce::place::Place;
 use train::reproduce::settings::{Budget, RowChange, Settings};
 use train::reproduce::{Job, Outcome, Table, load_parts, markdown, smoke};
-use train::trainer::TrainWatcher as _;
 use train::trainer::prepared::Prepared;
 
 use super::bench::machine::pool;
@@ -163,7 +162,6 @@ impl Corpus {
         let made = || out.join(if table.is_of_phones { "corpus-phones" } else { "corpus-chars" });
         let path = data.map_or_else(made, Path::to_owned);
         if data.is_none() {
-            screen.remark("speaking a corpus of half a minute");
             smoke::corpus(table, &path, screen).context("could not make a corpus")?;
         }
         let mut data = Prepared::load(&path)?;

@@ -2,7 +2,7 @@
 
 use super::claims::{Compared, Judged};
 use super::result::{Cell, Report, RowReport};
-use super::shelf::{Measured, Over};
+use super::shelf::{Interval, Measured, Over};
 use super::table::Quantity;
 use crate::report::{duration, grouped};
 
@@ -82,8 +82,10 @@ fn ours(cell: &Cell) -> String {
     let Some(Measured { mean, interval, .. }) = &cell.ours else { return none() };
     let digits = digits(cell.quantity);
     match interval {
-        Some((_, high, Over::Seeds)) => format!("{mean:.digits$} ± {:.digits$}", high - mean),
-        Some((low, high, Over::Utterances)) => format!("{mean:.digits$} [{low:.digits$}, {high:.digits$}]"),
+        Some(Interval { high, over: Over::Seeds, .. }) => format!("{mean:.digits$} ± {:.digits$}", high - mean),
+        Some(Interval { low, high, over: Over::Utterances }) => {
+            format!("{mean:.digits$} [{low:.digits$}, {high:.digits$}]")
+        }
         None => format!("{mean:.digits$}"),
     }
 }
@@ -98,7 +100,7 @@ fn digits(quantity: Quantity) -> usize {
 }
 
 /// Names of the columns of claims.
-pub(super) const CLAIMS_HEAD: [&str; 6] = ["claim", "paper", "here", "p", "compared", "verdict"];
+pub(super) const CLAIMS_HEAD: [&str; 6] = ["claim", "paper", "here", "p", "pairs", "verdict"];
 
 /// The cells of all claims.
 pub(super) fn claims(report: &Report) -> Vec<Vec<String>> {
@@ -132,9 +134,11 @@ pub(super) fn legend(report: &Report) -> Vec<String> {
     if report.has_means() {
         legend.push("± is half of Student's 95 % interval of the mean over seeds.".to_owned());
     }
-    let has_draws =
-        |cell: &Cell| cell.ours.as_ref().is_some_and(|ours| matches!(ours.interval, Some((_, _, Over::Utterances))));
-    if report.rows.iter().any(|row| row.cells.iter().any(has_draws)) {
+    let is_drawn = |cell: &Cell| {
+        let interval = cell.ours.as_ref().and_then(|ours| ours.interval);
+        interval.is_some_and(|interval| interval.over == Over::Utterances)
+    };
+    if report.rows.iter().any(|row| row.cells.iter().any(is_drawn)) {
         legend.push("[low, high] is the 95 % interval of the bootstrap over the utterances, of one seed.".to_owned());
     }
     let has_errors = |row: &RowReport| row.cells.iter().any(|cell| cell.quantity == Quantity::Error);

@@ -1,7 +1,8 @@
 //! The table as a page for a browser: a report in, one HTML page that needs nothing else out.
 
 use super::cells::{self, CLAIMS_HEAD, SMOKE};
-use super::result::{Cell, Report};
+use super::result::{Cell, Report, RowReport};
+use super::shelf::Interval;
 use crate::analyze::Picture;
 use crate::report::chart::{Chart, Series};
 use crate::report::page::{self, Page, escape};
@@ -37,14 +38,10 @@ fn charts(report: &Report) -> Vec<String> {
 
 fn chart(report: &Report, column: usize) -> Chart {
     let values = |of: &dyn Fn(&Cell) -> Option<f64>| {
-        let value = |(at, row): (usize, &super::result::RowReport)| {
-            ((at + 1) as f64, of(&row.cells[column]).unwrap_or(f64::NAN))
-        };
+        let value = |(at, row): (usize, &RowReport)| ((at + 1) as f64, of(&row.cells[column]).unwrap_or(f64::NAN));
         report.rows.iter().enumerate().map(value).collect::<Vec<_>>()
     };
-    let bound = |of: fn(&(f64, f64)) -> f64| {
-        values(&move |cell| cell.ours.as_ref()?.interval.map(|(low, high, _)| of(&(low, high))))
-    };
+    let bound = |of: fn(Interval) -> f64| values(&|cell| cell.ours.as_ref()?.interval.map(of));
     let is_dashed = |series: Series| Series { is_dashed: true, ..series };
     Chart {
         title: cells::head(report).get(1 + 2 * column).map_or("", |name| name.trim_end_matches(", paper")).to_owned(),
@@ -52,8 +49,8 @@ fn chart(report: &Report, column: usize) -> Chart {
         series: vec![
             Series::new("paper", values(&|cell| cell.paper.map(|figure| figure.value))),
             Series::new("here", values(&|cell| cell.ours.as_ref().map(|ours| ours.mean))),
-            is_dashed(Series::new("95 % from", bound(|interval| interval.0))),
-            is_dashed(Series::new("95 % to", bound(|interval| interval.1))),
+            is_dashed(Series::new("95 % from", bound(|interval| interval.low))),
+            is_dashed(Series::new("95 % to", bound(|interval| interval.high))),
         ],
         ..Chart::default()
     }

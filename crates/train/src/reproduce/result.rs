@@ -3,7 +3,7 @@
 use model::config::{ModelConfig, Recipe};
 use serde::Serialize;
 
-use super::claims::{Judged, judge};
+use super::claims::{Judged, Verdict, judge};
 use super::shelf::{Measured, Shelf};
 use super::statistics::mean;
 use super::table::{Column, Figure, Quantity, Row};
@@ -109,8 +109,12 @@ impl Report {
         claims_on: &'static str,
         circumstances: Circumstances,
     ) -> Self {
-        let has = |name: &&str| rows.iter().any(|(row, _)| row.name() == *name);
-        let claims = shelf.table.claims.iter().map(|claim| judge(claim, claims_on, shelf));
+        let has = |name: &str| rows.iter().any(|(row, _)| row.name() == name);
+        let mut claims: Vec<Judged> = shelf.table.claims.iter().map(|claim| judge(claim, claims_on, shelf)).collect();
+        claims.retain(|judged| judged.rows.iter().all(|name| has(name)));
+        if circumstances.is_smoke {
+            claims.iter_mut().for_each(|judged| judged.verdict = Verdict::NotDecided);
+        }
         Self {
             table: shelf.table.name,
             number: shelf.table.number,
@@ -118,7 +122,7 @@ impl Report {
             n_seeds: shelf.n_seeds,
             circumstances,
             rows: rows.iter().map(|(row, recipe)| RowReport::of(shelf, row, recipe)).collect(),
-            claims: claims.filter(|judged| judged.rows.iter().all(|name| has(&name))).collect(),
+            claims,
         }
     }
 

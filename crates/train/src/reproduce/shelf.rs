@@ -30,13 +30,24 @@ pub enum Over {
     Utterances,
 }
 
+/// The ends of a 95 % interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Interval {
+    /// The lower one.
+    pub low: f64,
+    /// The upper one.
+    pub high: f64,
+    /// What it is taken over.
+    pub over: Over,
+}
+
 /// A figure of ours.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Measured {
     /// The mean over seeds.
     pub mean: f64,
-    /// The ends of the 95 % interval, and what it is taken over.
-    pub interval: Option<(f64, f64, Over)>,
+    /// Its 95 % interval, where there is one.
+    pub interval: Option<Interval>,
     /// The figure of each seed.
     pub each: Vec<f64>,
 }
@@ -61,7 +72,8 @@ impl Shelf<'_> {
     pub(super) fn figure(&self, row: &Row, column: Column) -> Option<Measured> {
         let each: Vec<f64> = self.seeds().filter_map(|seed| self.value(row, seed, column)).collect();
         let mean = mean(&each)?;
-        let over_seeds = half_interval(&each).map(|half| (mean - half, mean + half, Over::Seeds));
+        let over_seeds =
+            half_interval(&each).map(|half| Interval { low: mean - half, high: mean + half, over: Over::Seeds });
         let interval = over_seeds.or_else(|| self.drawn(row, column));
         Some(Measured { mean, interval, each })
     }
@@ -127,10 +139,10 @@ impl Shelf<'_> {
     }
 
     /// The interval of a single run, where its evaluation drew one.
-    fn drawn(&self, row: &Row, Column { quantity, part }: Column) -> Option<(f64, f64, Over)> {
+    fn drawn(&self, row: &Row, Column { quantity, part }: Column) -> Option<Interval> {
         let seed = self.seeds().find(|seed| self.summary(row, *seed, part).is_some())?;
         let rate = (quantity == Quantity::Error).then(|| self.rate(row, seed, part))??;
-        Some((100.0 * rate.low, 100.0 * rate.high, Over::Utterances))
+        Some(Interval { low: 100.0 * rate.low, high: 100.0 * rate.high, over: Over::Utterances })
     }
 
     /// Of each seed that both rows have, whether the first has less of a quantity than the second.

@@ -10,10 +10,10 @@ use super::runner::Part;
 use super::table::Table;
 use crate::builtin::Voices;
 use crate::builtin::layout::plain::{self, PlainConfig};
-use crate::corpus::Watcher;
 use crate::corpus::prepare::{Found, PrepareConfig, prepare};
 use crate::corpus::split::SplitConfig;
 use crate::corpus::targets::{Labels, TargetConfig};
+use crate::trainer::TrainWatcher;
 use crate::trainer::prepared::Prepared;
 
 /// How much speech is made.
@@ -24,11 +24,12 @@ const N_TRAIN: usize = 12;
 const N_MEASURED: usize = 4;
 
 /// Speaks and prepares a corpus for `table` in `dir`, unless it is there.
-pub fn corpus(table: &Table, dir: &Path, watcher: &dyn Watcher) -> Result<(), ReproduceError> {
+pub fn corpus(table: &Table, dir: &Path, watcher: &dyn TrainWatcher) -> Result<(), ReproduceError> {
     // Written last: what it counts is there.
     if dir.join("summary.json").is_file() {
         return Ok(());
     }
+    watcher.remark("speaking a corpus of half a minute");
     let config = PlainConfig { seed: 1, n_speakers: N_SPEAKERS, hours: HOURS, voices: Voices::Flite };
     let corpus = plain::write(&config, dir, watcher)?;
     let targets = if table.is_of_phones {
