@@ -13,8 +13,8 @@ use std::collections::HashMap;
 
 pub use bootstrap::{Bootstrap, Interval, bootstrap};
 pub use by_speaker::{sign, wilcoxon};
-pub use mapsswe::{mapsswe, matched_pairs};
-pub use mcnemar::mcnemar;
+pub use mapsswe::mapsswe;
+pub use mcnemar::{mcnemar, tosses};
 
 use super::system::{System, Utterance};
 
@@ -40,7 +40,7 @@ pub struct Outcome {
     pub n_compared: usize,
 }
 
-/// Of fewer segments than this, the normal distribution behind [`mapsswe`] and [`matched_pairs`] does not hold.
+/// Of fewer segments than this, the normal distribution behind [`mapsswe`] does not hold.
 pub const FEWEST_SEGMENTS: usize = 50;
 
 /// Below this `p` a difference counts as significant.

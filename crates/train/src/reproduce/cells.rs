@@ -16,19 +16,48 @@ pub(super) fn title(report: &Report) -> String {
     format!("Table {} ({}): {}", report.number, report.table, report.title)
 }
 
-/// Names of the columns.
-pub(super) fn head(report: &Report) -> Vec<String> {
-    let cells = report.rows.first().map_or(&[][..], |row| &row.cells);
-    let figures = cells.iter().flat_map(|cell| {
-        let name = heading(report, cell);
-        [format!("{name}, paper"), format!("{name}, ours")]
-    });
-    let facts =
-        ["parameters", "parameters, paper", "look-ahead", "delay", "seeds", "epochs", "training", "recognition"];
-    std::iter::once("row".to_owned()).chain(figures).chain(facts.map(str::to_owned)).collect()
+/// Names of columns, and rows of as many cells.
+pub(super) struct Grid {
+    pub(super) head: Vec<String>,
+    pub(super) rows: Vec<Vec<String>>,
 }
 
-fn heading(report: &Report, cell: &Cell) -> String {
+/// The figures of all rows, the paper's and ours side by side.
+pub(super) fn figures(report: &Report) -> Grid {
+    let cells = report.rows.first().map_or(&[][..], |row| &row.cells);
+    let names = cells.iter().map(|cell| heading(report, cell));
+    let names = names.flat_map(|name| [format!("{name}, paper"), format!("{name}, ours")]);
+    let row = |row: &RowReport| {
+        let figures = row.cells.iter().flat_map(|cell| [paper(cell), ours(cell)]);
+        std::iter::once(row.title.to_owned()).chain(figures).collect()
+    };
+    Grid { head: std::iter::once("row".to_owned()).chain(names).collect(), rows: report.rows.iter().map(row).collect() }
+}
+
+/// What the models of all rows are, and what they took.
+pub(super) fn models(report: &Report) -> Grid {
+    let head =
+        ["row", "parameters", "parameters, paper", "look-ahead", "delay", "seeds", "epochs", "training", "recognition"];
+    Grid { head: head.map(str::to_owned).to_vec(), rows: report.rows.iter().map(model).collect() }
+}
+
+fn model(row: &RowReport) -> Vec<String> {
+    let seconds = |time_s: Option<f64>| time_s.map_or_else(none, duration);
+    vec![
+        row.title.to_owned(),
+        grouped(row.n_parameters),
+        format!("{:.2} M", row.paper_millions),
+        row.look_ahead_frames.map_or_else(|| "all".to_owned(), |frames| format!("{frames} frames")),
+        row.delay_ms.map_or_else(|| "all".to_owned(), |ms| format!("{ms:.1} ms")),
+        row.n_seeds.to_string(),
+        row.n_epochs.map_or_else(none, |n| n.to_string()),
+        seconds(row.training_s),
+        seconds(row.recognition_s),
+    ]
+}
+
+/// The name of a column.
+pub(super) fn heading(report: &Report, cell: &Cell) -> String {
     let Cell { quantity, part, .. } = cell;
     match quantity {
         Quantity::Error => format!("{} {part} %", report.circumstances.measure),
@@ -40,27 +69,6 @@ fn heading(report: &Report, cell: &Cell) -> String {
         Quantity::Correlation => "r".to_owned(),
         Quantity::Parameters => "parameters".to_owned(),
     }
-}
-
-/// The cells of all rows.
-pub(super) fn rows(report: &Report) -> Vec<Vec<String>> {
-    report.rows.iter().map(row).collect()
-}
-
-fn row(row: &RowReport) -> Vec<String> {
-    let figures = row.cells.iter().flat_map(|cell| [paper(cell), ours(cell)]);
-    let seconds = |time_s: Option<f64>| time_s.map_or_else(none, duration);
-    let facts = [
-        grouped(row.n_parameters),
-        format!("{:.2} M", row.paper_millions),
-        row.look_ahead_frames.map_or_else(|| "all".to_owned(), |frames| format!("{frames} frames")),
-        row.delay_ms.map_or_else(|| "all".to_owned(), |ms| format!("{ms:.1} ms")),
-        row.n_seeds.to_string(),
-        row.n_epochs.map_or_else(none, |n| n.to_string()),
-        seconds(row.training_s),
-        seconds(row.recognition_s),
-    ];
-    std::iter::once(row.title.to_owned()).chain(figures).chain(facts).collect()
 }
 
 fn none() -> String {
@@ -99,12 +107,10 @@ fn digits(quantity: Quantity) -> usize {
     }
 }
 
-/// Names of the columns of claims.
-pub(super) const CLAIMS_HEAD: [&str; 6] = ["claim", "paper", "here", "p", "pairs", "verdict"];
-
-/// The cells of all claims.
-pub(super) fn claims(report: &Report) -> Vec<Vec<String>> {
-    report.claims.iter().map(claim).collect()
+/// The paper's claims and what became of them.
+pub(super) fn claims(report: &Report) -> Grid {
+    let head = ["claim", "paper", "here", "p", "pairs", "verdict"].map(str::to_owned);
+    Grid { head: head.to_vec(), rows: report.claims.iter().map(claim).collect() }
 }
 
 fn claim(judged: &Judged) -> Vec<String> {
@@ -152,8 +158,8 @@ pub(super) fn legend(report: &Report) -> Vec<String> {
 /// How claims were judged.
 pub(super) fn claims_legend(report: &Report) -> Vec<String> {
     let mut legend = vec![
-        "A claim holds, or does not, where p < 0.05: the difference is then hardly chance. Times and sizes are taken as measured.".to_owned(),
-        "p is that of matched pairs: segments between errors (MAPSSWE, as in `srf compare`) for error rates, utterances for ends and distances.".to_owned(),
+        "Differences are above 0, and ratios above 1, where they are as claimed. A claim holds, or does not, where p < 0.05: the difference is then hardly chance. Times and sizes are taken as measured.".to_owned(),
+        "p is that of matched pairs of segments (MAPSSWE, as in `srf compare`) for error rates, and of a sign test on utterances for ends and distances.".to_owned(),
     ];
     if report.has_means() {
         legend.push(
@@ -163,13 +169,18 @@ pub(super) fn claims_legend(report: &Report) -> Vec<String> {
     legend
 }
 
+/// Which seeds were asked for.
+pub(super) fn seeds(report: &Report) -> String {
+    if report.n_seeds == 1 { "seed 1".to_owned() } else { format!("seeds 1 to {}", report.n_seeds) }
+}
+
 /// Under what circumstances the figures came about, by name.
 pub(super) fn facts(report: &Report) -> Vec<(&'static str, String)> {
     let circumstances = report.circumstances.clone();
     vec![
         ("corpus", format!("{} ({})", circumstances.corpus, circumstances.units)),
         ("search", circumstances.search),
-        ("seeds", report.n_seeds.to_string()),
+        ("seeds", seeds(report)),
         ("budget", circumstances.budget),
         ("changes to recipes", circumstances.changes.join(" ")),
         ("command", circumstances.command),

@@ -1,6 +1,6 @@
 //! The table as a page for a browser: a report in, one HTML page that needs nothing else out.
 
-use super::cells::{self, CLAIMS_HEAD, SMOKE};
+use super::cells::{self, Grid, SMOKE};
 use super::result::{Cell, Report, RowReport};
 use super::shelf::Interval;
 use crate::analyze::Picture;
@@ -11,19 +11,22 @@ use crate::report::page::{self, Page, escape};
 pub(super) fn page(report: &Report, picture: Option<&Picture>) -> Page {
     let trial = if report.circumstances.is_smoke { format!("<b>{SMOKE}</b>; ") } else { String::new() };
     let budget = escape(&report.circumstances.budget);
-    let line = format!("{trial}{} seeds; trained {budget}", report.n_seeds);
+    let line = format!("{trial}{}; trained: {budget}", cells::seeds(report));
     let mut page = Page::new(&cells::title(report), &line);
-    let head = cells::head(report);
-    let head: Vec<&str> = head.iter().map(String::as_str).collect();
-    page.section("Paper and here", &(page::table(&head, &cells::rows(report)) + &notes(&cells::legend(report))));
+    page.section("Paper and here", &(table(&cells::figures(report)) + &notes(&cells::legend(report))));
     page.section("Figures", &page::gallery(charts(report)));
     page.section("Picture", &picture.map(Picture::svg).unwrap_or_default());
     if !report.claims.is_empty() {
-        let claims = page::table(&CLAIMS_HEAD, &cells::claims(report));
-        page.section("What the paper claims", &(claims + &notes(&cells::claims_legend(report))));
+        let claims = table(&cells::claims(report)) + &notes(&cells::claims_legend(report));
+        page.section("What the paper claims", &claims);
     }
+    page.section("Models", &table(&cells::models(report)));
     page.section("How it was made", &page::facts(&cells::facts(report)));
     page
+}
+
+fn table(Grid { head, rows }: &Grid) -> String {
+    page::table(&head.iter().map(String::as_str).collect::<Vec<_>>(), rows)
 }
 
 fn notes(lines: &[String]) -> String {
@@ -32,11 +35,11 @@ fn notes(lines: &[String]) -> String {
 
 /// For each column the figures of all rows, the paper's and ours.
 fn charts(report: &Report) -> Vec<String> {
-    let n_columns = report.rows.first().map_or(0, |row| row.cells.len());
-    (0..n_columns).map(|column| chart(report, column).html()).collect()
+    let columns = report.rows.first().map_or(&[][..], |row| &row.cells);
+    columns.iter().enumerate().map(|(column, cell)| chart(report, cell, column).html()).collect()
 }
 
-fn chart(report: &Report, column: usize) -> Chart {
+fn chart(report: &Report, cell: &Cell, column: usize) -> Chart {
     let values = |of: &dyn Fn(&Cell) -> Option<f64>| {
         let value = |(at, row): (usize, &RowReport)| ((at + 1) as f64, of(&row.cells[column]).unwrap_or(f64::NAN));
         report.rows.iter().enumerate().map(value).collect::<Vec<_>>()
@@ -44,7 +47,7 @@ fn chart(report: &Report, column: usize) -> Chart {
     let bound = |of: fn(Interval) -> f64| values(&|cell| cell.ours.as_ref()?.interval.map(of));
     let is_dashed = |series: Series| Series { is_dashed: true, ..series };
     Chart {
-        title: cells::head(report).get(1 + 2 * column).map_or("", |name| name.trim_end_matches(", paper")).to_owned(),
+        title: cells::heading(report, cell),
         x_name: "row of the table".to_owned(),
         series: vec![
             Series::new("paper", values(&|cell| cell.paper.map(|figure| figure.value))),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::cells::{self, CLAIMS_HEAD, SMOKE};
+use super::cells::{self, Grid, SMOKE};
 use super::result::Report;
 
 /// The whole page.
@@ -11,11 +11,13 @@ pub fn format(report: &Report) -> String {
     if report.circumstances.is_smoke {
         let _ = writeln!(page, "**{SMOKE}**\n");
     }
-    page += &table(&cells::head(report), &cells::rows(report));
+    page += &table(&cells::figures(report));
     paragraph(&mut page, &cells::legend(report));
+    let _ = writeln!(page, "\n## Models\n");
+    page += &table(&cells::models(report));
     if !report.claims.is_empty() {
         let _ = writeln!(page, "\n## What the paper claims\n");
-        page += &table(&CLAIMS_HEAD.map(str::to_owned), &cells::claims(report));
+        page += &table(&cells::claims(report));
         paragraph(&mut page, &cells::claims_legend(report));
     }
     let _ = writeln!(page, "\n## How it was made\n");
@@ -31,7 +33,7 @@ fn paragraph(page: &mut String, lines: &[String]) {
     }
 }
 
-fn table(head: &[String], rows: &[Vec<String>]) -> String {
+fn table(Grid { head, rows }: &Grid) -> String {
     let line = |cells: &[String]| {
         let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
         format!("| {} |\n", cells.join(" | "))

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 use text::score::System;
-use text::score::compare::{Outcome, Paired, mapsswe, matched_pairs};
+use text::score::compare::{Outcome, Paired, mapsswe, tosses};
 use text::score::files::{self, FileOptions, Missing};
 use text::score::read::Source;
 
@@ -184,9 +184,10 @@ impl Shelf<'_> {
     }
 }
 
-/// Matched pairs of the values that utterances of the same id have.
+/// A sign test: in how many of the utterances that both have is the first value the smaller one, in how many the second?
 fn test_values(first: impl Iterator<Item = (String, f64)>, second: impl Iterator<Item = (String, f64)>) -> Outcome {
     let second: HashMap<String, f64> = second.collect();
     let differences: Vec<f64> = first.filter_map(|(id, value)| Some(value - second.get(&id)?)).collect();
-    matched_pairs(&differences)
+    let n = |is_won: fn(&f64) -> bool| differences.iter().filter(|difference| is_won(difference)).count();
+    tosses(n(|difference| *difference < 0.0), n(|difference| 0.0 < *difference), differences.len())
 }

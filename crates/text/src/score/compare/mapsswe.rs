@@ -20,11 +20,6 @@ pub fn mapsswe(paired: &Paired<'_>) -> Outcome {
         cut(&first.alignment.pairs, &second.alignment.pairs, &mut segments);
     }
     let differences: Vec<f64> = segments.iter().map(|(a, b)| *a as f64 - *b as f64).collect();
-    matched_pairs(&differences)
-}
-
-/// Tests whether the mean of `differences`, the first system minus the second and the less the better, is 0.
-pub fn matched_pairs(differences: &[f64]) -> Outcome {
     let n = differences.len() as f64;
     let mean = if differences.is_empty() { 0.0 } else { differences.iter().sum::<f64>() / n };
     let squares: f64 = differences.iter().map(|d| (d - mean) * (d - mean)).sum();
@@ -34,7 +29,7 @@ pub fn matched_pairs(differences: &[f64]) -> Outcome {
         m if m > 0.0 => Some(Side::Second),
         _ => None,
     };
-    Outcome { p: two_tailed(z), z: Some(z), better, n_compared: differences.len() }
+    Outcome { p: two_tailed(z), z: Some(z), better, n_compared: segments.len() }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
