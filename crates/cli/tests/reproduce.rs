@@ -120,6 +120,12 @@ fn what_is_done_is_not_done_again_and_other_tables_use_it() {
     let before = logs();
     // Rows that two tables have in common, such as srf-7l, are there once.
     assert_eq!(before.len(), 6 + 9 + 4 + 10 + 9);
+    let mut in_json = smoke("distance", dir.path());
+    let (told, _) = finished({
+        in_json.arg("--json");
+        in_json
+    });
+    assert_eq!(serde_json::from_str::<Value>(&told).unwrap(), json(dir.path(), "distance"));
     let (again, stderr) = finished(smoke("1", dir.path()));
     assert_eq!(again.lines().take(12).collect::<Vec<_>>(), printed[0].lines().take(12).collect::<Vec<_>>());
     assert!(!stderr.contains("epoch") && !stderr.contains("evaluating"), "{stderr}");

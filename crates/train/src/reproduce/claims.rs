@@ -111,39 +111,42 @@ fn clarity(outcome: &Outcome) -> f64 {
 
 /// Checks one claim on a part of the corpus.
 pub(super) fn judge(claim: &Claim, part: &'static str, shelf: &Shelf) -> Judged {
-    let &Claim { says, quantity, relation } = claim;
-    match relation {
+    match claim.relation {
         Relation::Less(first, second) | Relation::Alike(first, second) => {
-            let column = Column { quantity, part };
-            let rows = [first, second].map(|name| shelf.table.row(name).expect("claims are about rows of their table"));
-            let tests = shelf.tests(rows, column);
-            let test = Combined::of(&tests);
-            let compared = compared(quantity);
-            let paper = rows.map(|row| paper_figure(shelf, row, column).map(|figure| figure.value));
-            let ours = between(compared, rows.map(|row| shelf.figure(row, column).map(|measured| measured.mean)));
-            // The normal distribution behind MAPSSWE needs segments; the sign test is exact.
-            let fewest = if quantity == Quantity::Error { FEWEST_SEGMENTS } else { 1 };
-            let counted = test.filter(|test| fewest <= test.n_compared);
-            let verdict = match (relation, compared) {
-                (Relation::Alike(..), _) => alike(counted),
-                (_, Compared::Ratio) => ours.map_or(Verdict::NotDecided, |ratio| Verdict::of(1.0 < ratio)),
-                _ => less(counted),
-            };
-            Judged {
-                says,
-                quantity,
-                rows: vec![first, second],
-                part,
-                compared,
-                paper: between(compared, paper),
-                ours,
-                p: test.map(|test| test.p),
-                n_compared: test.map_or(0, |test| test.n_compared),
-                n_seeds: tests.len(),
-                verdict,
-            }
+            judge_pair(claim, [first, second], part, shelf)
         }
         Relation::AtLeast(name, bound) => judge_bound(claim, (name, bound), part, shelf),
+    }
+}
+
+fn judge_pair(claim: &Claim, names: [&'static str; 2], part: &'static str, shelf: &Shelf) -> Judged {
+    let &Claim { says, quantity, relation } = claim;
+    let (column, compared) = (Column { quantity, part }, compared(quantity));
+    let rows = names.map(|name| shelf.table.row(name).expect("claims are about rows of their table"));
+    let paper = rows.map(|row| paper_figure(shelf, row, column).map(|figure| figure.value));
+    let ours = between(compared, rows.map(|row| shelf.figure(row, column).map(|measured| measured.mean)));
+    let tests = shelf.tests(rows, column);
+    let test = Combined::of(&tests);
+    // The normal distribution behind MAPSSWE needs segments; the sign test is exact.
+    let fewest = if quantity == Quantity::Error { FEWEST_SEGMENTS } else { 1 };
+    let counted = test.filter(|test| fewest <= test.n_compared);
+    let verdict = match (relation, compared) {
+        (Relation::Alike(..), _) => alike(counted),
+        (_, Compared::Ratio) => ours.map_or(Verdict::NotDecided, |ratio| Verdict::of(1.0 < ratio)),
+        _ => less(counted),
+    };
+    Judged {
+        says,
+        quantity,
+        rows: names.to_vec(),
+        part,
+        compared,
+        paper: between(compared, paper),
+        ours,
+        p: test.map(|test| test.p),
+        n_compared: test.map_or(0, |test| test.n_compared),
+        n_seeds: tests.len(),
+        verdict,
     }
 }
 

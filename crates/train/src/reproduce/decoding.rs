@@ -1,9 +1,11 @@
 //! How long recognition takes: a model and utterances in, seconds for each utterance on one thread out.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::time::Instant;
 
 use asr::{Recognizer, StreamOptions};
+use audio::features::cmvn::CmvnStats;
 use serde::{Deserialize, Serialize};
 use text::decode::DecoderConfig;
 
@@ -44,7 +46,7 @@ impl Decoding {
         watcher: &dyn Watcher,
     ) -> Self {
         let list: Vec<_> = utterances.iter().map(Utterance::to_be_heard).collect();
-        let by_speaker = recognizer.is_by_speaker().then(|| recognizer.speaker_statistics(&list)).unwrap_or_default();
+        let by_speaker = statistics(recognizer, &list);
         watcher.begin("timing", list.len());
         let decoded = list.iter().filter_map(|utterance| {
             let statistics = by_speaker.get(utterance.speaker.as_str()).cloned();
@@ -83,6 +85,14 @@ impl Decoding {
         let time_of = |id: &str| other.utterances.iter().find(|decoded| decoded.id == id).map(|d| d.decoding_s);
         self.utterances.iter().filter_map(|decoded| Some((decoded.decoding_s, time_of(&decoded.id)?))).collect()
     }
+}
+
+/// The statistics of each speaker, where the model wants them.
+pub(super) fn statistics<'a>(
+    recognizer: &Recognizer,
+    list: &'a [audio::bulk::Utterance],
+) -> HashMap<&'a str, CmvnStats> {
+    if recognizer.is_by_speaker() { recognizer.speaker_statistics(list) } else { HashMap::new() }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use text::labels::LabelSet;
 use text::labels::mapping::PhoneMapping;
 use text::labels::timit::{Folded, PhoneSet};
 
-use super::decoding::Decoding;
+use super::decoding::{Decoding, statistics};
 use super::error::ReproduceError;
 use super::place::{read_json, write_json};
 use super::runner::{Job, Part};
@@ -17,6 +17,7 @@ use super::shelf::DistanceOf;
 use super::table::{Quantity, Row};
 use crate::analyze::distance::Distance;
 use crate::analyze::{Detail, Routes};
+use crate::corpus::Utterance;
 use crate::evaluate::summary::{self, Subject, Summary};
 use crate::evaluate::{DEFAULT_REPLICATIONS, EvaluateOptions, Scoring, evaluate, files};
 use crate::trainer::TrainWatcher;
@@ -102,8 +103,8 @@ impl Measuring<'_> {
         }
         self.tell("comparing routing and softmax on", part);
         let recognizer = Recognizer::open(&self.model)?;
-        let list: Vec<_> = part.utterances.iter().map(|utterance| utterance.to_be_heard()).collect();
-        let by_speaker = recognizer.is_by_speaker().then(|| recognizer.speaker_statistics(&list)).unwrap_or_default();
+        let list: Vec<_> = part.utterances.iter().map(Utterance::to_be_heard).collect();
+        let by_speaker = statistics(&recognizer, &list);
         self.watcher.begin("comparing", list.len());
         let compare = |utterance: &audio::bulk::Utterance| {
             let statistics = by_speaker.get(utterance.speaker.as_str());

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::error::ReproduceError;
 use super::place::{read_json, write_json};
 use super::runner::Job;
-use super::settings::Budget;
+use super::settings::{Budget, Length};
 use super::table::Row;
 use crate::corpus::Utterance;
 use crate::events::log::{self, History};
@@ -35,48 +35,37 @@ struct Pace {
 }
 
 impl Job {
-    /// Epochs that a row is trained for where that is not as its recipe says; none if somebody stopped the timing.
-    pub(super) fn n_epochs(
+    /// How long a row is trained; it is timed first where that is needed. None if somebody stopped the timing.
+    pub(super) fn length(
         &self,
         row: &Row,
         watcher: &dyn TrainWatcher,
         stop: &AtomicBool,
-    ) -> Result<Option<Option<usize>>, ReproduceError> {
+    ) -> Result<Option<Length>, ReproduceError> {
+        if let Some(length) = self.known_length(row)? {
+            return Ok(Some(length));
+        }
+        let recipe = self.settings.recipe(row, Length::OfRecipe, 1)?;
+        let of = subject(&recipe);
+        if let Some(frames_per_s) = self.time(row, recipe, watcher, stop)? {
+            let path = self.place.pace(row);
+            write_json(&path, &Pace { of, frames_per_s }).map_err(ReproduceError::write(&path))?;
+        }
+        self.known_length(row)
+    }
+
+    /// The same where it is known without timing anything.
+    pub(super) fn known_length(&self, row: &Row) -> Result<Option<Length>, ReproduceError> {
         let minutes = match self.budget {
-            Budget::Recipe => return Ok(Some(None)),
-            Budget::Epochs(n_epochs) => return Ok(Some(Some(n_epochs))),
+            Budget::Recipe => return Ok(Some(Length::OfRecipe)),
+            Budget::Epochs(n_epochs) => return Ok(Some(Length::Epochs(n_epochs))),
             Budget::Minutes(minutes) => minutes,
         };
-        let recipe = self.settings.recipe(row, None, 1)?;
-        let path = self.place.pace(row);
-        let known = self.known_pace(row, &recipe);
-        let frames_per_s = match known {
-            Some(pace) => pace,
-            None => match self.time(row, recipe.clone(), watcher, stop)? {
-                None => return Ok(None),
-                Some(frames_per_s) => {
-                    let pace = Pace { of: subject(&recipe), frames_per_s };
-                    write_json(&path, &pace).map_err(ReproduceError::write(&path))?;
-                    frames_per_s
-                }
-            },
-        };
-        Ok(Some(Some(epochs_in(minutes, frames_per_s, n_frames(&self.data.train), n_epochs_of(&recipe)))))
-    }
-
-    /// The epochs of a row where they are known without timing anything.
-    pub(super) fn known_epochs(&self, row: &Row) -> Result<Option<Option<usize>>, ReproduceError> {
-        let Budget::Minutes(minutes) = self.budget else {
-            return Ok(Some(if let Budget::Epochs(n_epochs) = self.budget { Some(n_epochs) } else { None }));
-        };
-        let recipe = self.settings.recipe(row, None, 1)?;
-        let pace = self.known_pace(row, &recipe);
-        Ok(pace.map(|pace| Some(epochs_in(minutes, pace, n_frames(&self.data.train), n_epochs_of(&recipe)))))
-    }
-
-    fn known_pace(&self, row: &Row, recipe: &Recipe) -> Option<f64> {
-        let pace: Pace = read_json(&self.place.pace(row))?;
-        (pace.of == subject(recipe)).then_some(pace.frames_per_s)
+        let recipe = self.settings.recipe(row, Length::OfRecipe, 1)?;
+        let most = recipe.training.as_ref().map_or(1, |training| training.epochs);
+        let pace = read_json::<Pace>(&self.place.pace(row)).filter(|pace| pace.of == subject(&recipe));
+        let n_frames = n_frames(&self.data.train);
+        Ok(pace.map(|pace| Length::Epochs(epochs_in(minutes, pace.frames_per_s, n_frames, most))))
     }
 
     /// Trains on a little of the corpus in a directory that goes away; none if somebody stopped it.
@@ -95,16 +84,10 @@ impl Job {
             (training.epochs, training.average_epochs) = (1, 1);
         }
         watcher.remark(&format!("{}: timing some batches", row.name()));
-        let mut n_taken = 0.0;
-        let few = self.data.train.iter().take_while(|utterance| {
-            let is_taken = n_taken < n_wanted;
-            n_taken += n_frames(std::slice::from_ref(utterance));
-            is_taken
-        });
         let data = Prepared {
             path: self.data.path.clone(),
             labels: self.data.labels.clone(),
-            train: few.cloned().collect(),
+            train: first(&self.data.train, n_wanted),
             dev: Vec::new(),
             fingerprint: String::new(),
             problems: Vec::new(),
@@ -117,13 +100,20 @@ impl Job {
     }
 }
 
-fn n_epochs_of(recipe: &Recipe) -> usize {
-    recipe.training.as_ref().map_or(1, |training| training.epochs)
-}
-
 fn subject(recipe: &Recipe) -> String {
     let batch_frames = recipe.training.as_ref().map_or(0, |training| training.batch_frames);
     format!("{:?}, {batch_frames} frames a batch", recipe.model)
+}
+
+/// The first utterances that have `n_wanted` frames together.
+fn first(utterances: &[Utterance], n_wanted: f64) -> Vec<Utterance> {
+    let mut n_taken = 0.0;
+    let few = utterances.iter().take_while(|utterance| {
+        let is_taken = n_taken < n_wanted;
+        n_taken += n_frames(std::slice::from_ref(utterance));
+        is_taken
+    });
+    few.cloned().collect()
 }
 
 fn n_frames(utterances: &[Utterance]) -> f64 {

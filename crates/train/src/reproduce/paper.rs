@@ -23,11 +23,13 @@ const fn claim(quantity: Quantity, relation: Relation, says: &'static str) -> Cl
 }
 
 /// A figure.
+#[allow(clippy::unnecessary_wraps, reason = "beside figures that the paper does not give")]
 const fn f(value: f64) -> Option<Figure> {
     Some(Figure { value, spread: None })
 }
 
 /// A figure with half of its interval.
+#[allow(clippy::unnecessary_wraps, reason = "beside figures that the paper does not give")]
 const fn pm(value: f64, spread: f64) -> Option<Figure> {
     Some(Figure { value, spread: Some(spread) })
 }

@@ -6,17 +6,18 @@
 //! | `ROW/seed-N/dev/`, `.../test/` | its evaluations, as `srf evaluate --out` writes them |
 //! | `ROW/seed-N/decoding.json` | how long each utterance of the test takes ([`super::decoding`]) |
 //! | `ROW/seed-N/distance-PART.json` | how far routing and softmax are apart, by utterance |
-//! | `ROW/pace.json` | how fast the row trains, where the budget is time ([`super::pace`]) |
+//! | `ROW/pace.json` | how fast the row trains, where the budget is time |
 //! | `TABLE.md`, `TABLE.json`, `TABLE.html` | the table |
 
-use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::table::Row;
+use crate::trainer::write_whole;
 
 /// Far more than any of our files has.
 const MAX_FILE_BYTES: u64 = 256 << 20;
@@ -67,17 +68,8 @@ pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
     serde_json::from_str(&text).ok()
 }
 
-/// Writes a JSON file as [`write_whole`] does.
+/// Writes a JSON file, whole or not at all.
 pub(super) fn write_json(path: &Path, value: &impl Serialize) -> io::Result<()> {
     let text = serde_json::to_string_pretty(value).map_err(io::Error::other)?;
-    write_whole(path, &(text + "\n"))
-}
-
-/// Writes beside `path` and renames, so that there is the old file or the new one, whatever happens.
-pub(super) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
-    let beside = path.with_extension("part");
-    let mut file = File::create(&beside)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&beside, path)
+    write_whole(path, (text + "\n").as_bytes())
 }

@@ -11,16 +11,16 @@ use text::decode::DecoderConfig;
 use text::labels::Units;
 
 use super::error::ReproduceError;
-use super::place::{Place, write_json, write_whole};
+use super::place::{Place, write_json};
 use super::result::{Circumstances, Report};
-use super::settings::{Budget, Settings};
+use super::settings::{Budget, Length, Settings};
 use super::shelf::Shelf;
 use super::table::{Quantity, Row, Table};
 use super::{ends, html, markdown, picture};
 use crate::corpus::{DEV, Problem, TEST, Utterance, manifest};
 use crate::events::Machine;
 use crate::trainer::prepared::Prepared;
-use crate::trainer::{self, TrainError, TrainJob, TrainWatcher, train};
+use crate::trainer::{self, TrainError, TrainJob, TrainWatcher, train, write_whole};
 
 /// A part that models are measured on.
 #[derive(Clone, Debug)]
@@ -116,9 +116,9 @@ impl Job {
     /// Refuses before any work if some run was started otherwise.
     fn refuse_others(&self, watcher: &dyn TrainWatcher) -> Result<(), ReproduceError> {
         for row in &self.rows {
-            let Some(n_epochs) = self.known_epochs(row)? else { continue };
+            let Some(length) = self.known_length(row)? else { continue };
             for seed in 1..=self.n_seeds {
-                let job = self.train_job(row, self.settings.recipe(row, n_epochs, seed)?, seed);
+                let job = self.train_job(row, self.settings.recipe(row, length, seed)?, seed);
                 trainer::is_finished(&job, watcher)?;
             }
         }
@@ -136,8 +136,8 @@ impl Job {
         if stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let Some(n_epochs) = self.n_epochs(row, watcher, stop)? else { return Ok(None) };
-        let job = self.train_job(row, self.settings.recipe(row, n_epochs, seed)?, seed);
+        let Some(length) = self.length(row, watcher, stop)? else { return Ok(None) };
+        let job = self.train_job(row, self.settings.recipe(row, length, seed)?, seed);
         if !trainer::is_finished(&job, watcher)? {
             match train(&job, watcher, stop) {
                 Ok(trainer::Outcome::Finished { .. }) => {}
@@ -171,9 +171,10 @@ impl Job {
     /// The table as far as it is known.
     pub fn report(&self) -> Result<Report, ReproduceError> {
         let shelf = Shelf { place: &self.place, table: self.table, n_seeds: self.n_seeds };
-        let recipe = |row: &&'static Row| Ok((*row, self.settings.recipe(row, None, 1)?));
+        let recipe = |row: &&'static Row| Ok((*row, self.settings.recipe(row, Length::OfRecipe, 1)?));
         let rows: Vec<_> = self.rows.iter().map(recipe).collect::<Result<_, ReproduceError>>()?;
-        let claims_on = self.parts.last().map_or(TEST, |part| part.name);
+        let is_in_table = |part: &&Part| self.table.columns.iter().any(|column| column.part == part.name);
+        let claims_on = self.parts.iter().rfind(is_in_table).map_or(TEST, |part| part.name);
         Ok(Report::of(&shelf, &rows, claims_on, self.circumstances()))
     }
 
@@ -225,7 +226,7 @@ impl Job {
         let picture = picture::windows(report);
         let path = |extension: &str| self.place.out.join(format!("{}.{extension}", self.table.name));
         let (text, page) = (markdown::format(report), html::page(report, picture.as_ref()));
-        write_whole(&path("md"), &text).map_err(ReproduceError::write(&path("md")))?;
+        write_whole(&path("md"), text.as_bytes()).map_err(ReproduceError::write(&path("md")))?;
         write_json(&path("json"), report).map_err(ReproduceError::write(&path("json")))?;
         page.save(&path("html")).map_err(ReproduceError::write(&path("html")))?;
         if let Some(picture) = picture {

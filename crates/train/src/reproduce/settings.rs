@@ -62,6 +62,15 @@ pub enum Budget {
     Minutes(f64),
 }
 
+/// How long a run is trained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    /// As its recipe says.
+    OfRecipe,
+    /// So many epochs, with the schedule of the recipe in that time.
+    Epochs(usize),
+}
+
 /// What all runs of a table have in common.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
@@ -74,15 +83,15 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The recipe of `row`, trained for `n_epochs` where that is not as the recipe says.
-    pub fn recipe(&self, row: &Row, n_epochs: Option<usize>, seed: u64) -> Result<Recipe, OverrideError> {
+    /// The recipe of a run of `row`.
+    pub fn recipe(&self, row: &Row, length: Length, seed: u64) -> Result<Recipe, OverrideError> {
         let text = recipes::text(row.recipe).expect("the tables name recipes that are there");
         let path = Path::new(row.recipe);
         let mut recipe = Recipe::parse_with(text, path, &[set("model.classes", self.n_classes)], self.n_classes)?;
         if self.is_smoke {
             recipe = Recipe::parse_with(&recipe.format(), path, &shrunken(&recipe.model), self.n_classes)?;
         }
-        if let (Some(training), Some(n_epochs)) = (&mut recipe.training, n_epochs) {
+        if let (Some(training), Length::Epochs(n_epochs)) = (&mut recipe.training, length) {
             *training = compressed(training, n_epochs);
         }
         let changes =
@@ -156,14 +165,14 @@ mod tests {
         TABLES.iter().find_map(|table| table.row(name)).unwrap()
     }
 
-    fn training(name: &str, changes: &[&str], n_epochs: Option<usize>) -> TrainingConfig {
-        settings(changes).recipe(row(name), n_epochs, 3).unwrap().training.unwrap()
+    fn training(name: &str, changes: &[&str], length: Length) -> TrainingConfig {
+        settings(changes).recipe(row(name), length, 3).unwrap().training.unwrap()
     }
 
     #[test]
     fn a_recipe_gets_the_classes_of_the_corpus_the_seed_and_the_changes() {
         let recipe = settings(&["training.epochs=12", "features.cmvn=online", "tf-*:training.batch_frames=99"]);
-        let recipe = |name| recipe.recipe(row(name), None, 3).unwrap();
+        let recipe = |name| recipe.recipe(row(name), Length::OfRecipe, 3).unwrap();
         let (srf, transformer) = (recipe("srf-7l"), recipe("tf-5l"));
         assert_eq!(srf.model.n_classes(), 41);
         let (srf, transformer) = (srf.training.unwrap(), transformer.training.unwrap());
@@ -184,24 +193,27 @@ mod tests {
 
     #[test]
     fn fewer_epochs_compress_the_schedule_and_changes_come_last() {
-        let shorter = training("srf-7l", &[], Some(20));
+        let shorter = training("srf-7l", &[], Length::Epochs(20));
         let ScheduleConfig::Warmup { steps, kappa, .. } = &shorter.schedule else { panic!("{shorter:?}") };
         assert_eq!((shorter.epochs, shorter.average_epochs, *steps), (20, 1, 120));
         assert_eq!(kappa.iter().map(|step| step.from_epoch).collect::<Vec<_>>(), [1, 4]);
-        assert_eq!(training("srf-7l", &["training.average_epochs=2"], Some(20)).average_epochs, 2);
+        assert_eq!(training("srf-7l", &["training.average_epochs=2"], Length::Epochs(20)).average_epochs, 2);
         // The factors of one epoch: only the last one is left.
-        let shortest = training("srf-7l", &[], Some(1));
+        let shortest = training("srf-7l", &[], Length::Epochs(1));
         let ScheduleConfig::Warmup { kappa, .. } = &shortest.schedule else { panic!("{shortest:?}") };
         assert_eq!(kappa.len(), 1);
-        assert_eq!(training("blstm-5l-250h", &[], Some(20)).schedule, ScheduleConfig::Constant { rate: 1e-4 });
+        assert_eq!(
+            training("blstm-5l-250h", &[], Length::Epochs(20)).schedule,
+            ScheduleConfig::Constant { rate: 1e-4 }
+        );
     }
 
     proptest! {
         #[test]
         fn a_compressed_schedule_has_the_rates_of_the_whole_one_at_the_same_share(share in 1..40u64, step in 1..2000u64) {
-            let whole = training("srf-7l", &[], None);
+            let whole = training("srf-7l", &[], Length::OfRecipe);
             let n_epochs = 5 * share as usize;
-            let shorter = training("srf-7l", &[], Some(n_epochs));
+            let shorter = training("srf-7l", &[], Length::Epochs(n_epochs));
             // The recipe has 200 epochs: one step for every 40 / share of it. Both are in their first factor or last.
             for (epoch, whole_epoch) in [(1, 1), (n_epochs, 200)] {
                 let found = shorter.schedule.rate(step * share, epoch);
@@ -215,7 +227,7 @@ mod tests {
     fn every_row_of_every_table_shrinks_to_next_to_nothing() {
         let settings = Settings { is_smoke: true, ..settings(&[]) };
         for row in TABLES.iter().flat_map(|table| table.rows) {
-            let recipe = settings.recipe(row, None, 1).unwrap();
+            let recipe = settings.recipe(row, Length::OfRecipe, 1).unwrap();
             let n = recipe.summary().parameters.total;
             assert!(n < 600_000, "{}: {n}", row.recipe);
         }
