@@ -222,12 +222,13 @@ fn wrong_requests_are_told_in_a_line_with_what_to_do() {
     let out = dir.path().join("out");
     let phones = tables().0.path().join("corpus-phones");
     let phones = phones.to_str().unwrap();
-    let cases: [(&[&str], &str, &str); 7] = [
+    let cases: [(&[&str], &str, &str); 8] = [
         (&["rooting", "--smoke"], "invalid value 'rooting'", "a similar value exists: 'routing'"),
         (&["depth"], "--data <DIR>", "Usage"),
         (&["depth", "--smoke", "--rows", "depth-1"], "has no row `depth-1`", "did you mean `depth-"),
         (&["wsj", "--data", phones], "table `wsj` is about words, but the labels", "`--units chars`"),
         (&["depth", "--data", phones, "training.seed=2"], "`training.seed` cannot be changed", "`--seeds N`"),
+        (&["depth", "--data", phones, "dep-2:training.epochs=2"], "has no row `dep-2`", "did you mean `depth-2`?"),
         (&["depth", "--data", phones, "training.epoch=2"], "unknown key `epoch`", "did you mean `training.epochs`?"),
         (&["depth", "--data", phones, "--minutes", "0"], "`--minutes 0` is no time to train", ""),
     ];

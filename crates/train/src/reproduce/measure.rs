@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use asr::Recognizer;
 use rayon::prelude::*;
-use text::labels::LabelSet;
 use text::labels::mapping::PhoneMapping;
 use text::labels::timit::{Folded, PhoneSet};
+use text::labels::{LabelSet, Units};
 
 use super::decoding::{Decoding, statistics};
 use super::error::ReproduceError;
@@ -25,7 +25,8 @@ use crate::trainer::TrainWatcher;
 /// TIMIT's phones are scored in their set of 39, as the paper does; others as they are.
 pub(super) fn mapping(labels: &LabelSet) -> Option<PhoneMapping> {
     let is_timit = |label: &String| PhoneSet::Score39.fold(label) != Folded::Unknown;
-    labels.symbols().iter().all(is_timit).then_some(PhoneMapping::Timit39)
+    let are_phones = labels.units() == Units::Phones && labels.symbols().iter().all(is_timit);
+    are_phones.then_some(PhoneMapping::Timit39)
 }
 
 impl Job {
@@ -140,4 +141,21 @@ impl Measuring<'_> {
 fn is_of(done: &Summary, subject: &Subject, part: &Part) -> bool {
     let n_utterances = done.n_utterances + done.left_out.len();
     done.search == subject.search && done.mapping == subject.mapping && n_utterances == part.utterances.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use text::labels::mapping::CMU_PHONES;
+
+    use super::*;
+
+    #[test]
+    fn only_timits_phones_are_mapped_whichever_set_they_are_of() {
+        for set in [PhoneSet::All61, PhoneSet::Train48, PhoneSet::Score39] {
+            assert_eq!(mapping(&set.labels()), Some(PhoneMapping::Timit39), "{set}");
+        }
+        assert_eq!(mapping(&LabelSet::new(Units::Phones, CMU_PHONES).unwrap()), None);
+        // Letters that are phones of TIMIT's too.
+        assert_eq!(mapping(&LabelSet::new(Units::Chars, ["b", "d"]).unwrap()), None);
+    }
 }

@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn epochs_fill_the_time_within_bounds() {
-        // 10 minutes at 2,000 frames/s are 1.2 million frames: 12 epochs of an hour less a bit.
+        // 10 minutes at 2,000 frames/s are 1.2 million frames.
         assert_eq!(epochs_in(10.0, 2000.0, 100_000.0, 200), 12);
         assert_eq!(epochs_in(0.01, 2000.0, 100_000.0, 200), 1);
         assert_eq!(epochs_in(1e9, 2000.0, 100_000.0, 200), 200);

@@ -98,7 +98,7 @@ impl Job {
         Ok(Outcome::Finished { report: Box::new(self.report()?), n_problems })
     }
 
-    /// Whether table and corpus belong together.
+    /// Whether table, corpus and changes belong together.
     fn check(&self) -> Result<(), ReproduceError> {
         let (table, corpus) = (self.table, self.data.path.clone());
         let units = self.data.labels.units();
@@ -109,8 +109,15 @@ impl Job {
         if self.parts.is_empty() {
             return Err(ReproduceError::NoParts { corpus });
         }
-        let is_seed = self.settings.changes.iter().any(|change| change.change.key == "training.seed");
-        if is_seed { Err(ReproduceError::Seed { n_seeds: self.n_seeds }) } else { Ok(()) }
+        for change in &self.settings.changes {
+            if change.change.key == "training.seed" {
+                return Err(ReproduceError::Seed { n_seeds: self.n_seeds });
+            }
+            if !table.rows.iter().any(|row| change.is_for(row.name())) {
+                return Err(table.unknown_row(change.rows.as_deref().unwrap_or_default()));
+            }
+        }
+        Ok(())
     }
 
     /// Refuses before any work if some run was started otherwise.

@@ -126,17 +126,24 @@ impl Table {
 
     /// The rows of these names, in the order of the table; all where none is named.
     pub fn rows_named(&'static self, names: &[String]) -> Result<Vec<&'static Row>, ReproduceError> {
-        let is_unknown = |name: &&String| !self.rows.iter().any(|row| row.name() == *name);
-        if let Some(found) = names.iter().find(is_unknown) {
-            let likeness = |row: &&Row| strsim::jaro_winkler(row.name(), &found.to_lowercase());
-            let nearest = self.rows.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b))).map(Row::name);
-            let expected: Vec<&str> = self.rows.iter().map(Row::name).collect();
-            let (found, expected) = (found.clone(), expected.join(", "));
-            let nearest = nearest.unwrap_or_default().to_owned();
-            return Err(ReproduceError::UnknownRow { table: self.name, found, expected, nearest });
+        if let Some(found) = names.iter().find(|name| self.row(name).is_none()) {
+            return Err(self.unknown_row(found));
         }
         let is_named = |row: &&Row| names.is_empty() || names.iter().any(|name| name == row.name());
         Ok(self.rows.iter().filter(is_named).collect())
+    }
+
+    /// That there is no row of this name, and which one may be meant.
+    pub(super) fn unknown_row(&self, found: &str) -> ReproduceError {
+        let likeness = |row: &&Row| strsim::jaro_winkler(row.name(), &found.to_lowercase());
+        let nearest = self.rows.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b))).map(Row::name);
+        let expected: Vec<&str> = self.rows.iter().map(Row::name).collect();
+        ReproduceError::UnknownRow {
+            table: self.name,
+            found: found.to_owned(),
+            expected: expected.join(", "),
+            nearest: nearest.unwrap_or_default().to_owned(),
+        }
     }
 
     /// Whether some column is of one of `quantities`.
