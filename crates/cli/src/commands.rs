@@ -15,6 +15,7 @@ pub(crate) mod info;
 pub(crate) mod learn_times;
 pub(crate) mod man;
 pub(crate) mod prepare;
+pub(crate) mod reproduce;
 pub(crate) mod runs;
 pub(crate) mod sclite;
 pub(crate) mod score;

@@ -10,7 +10,7 @@ use crate::Cli;
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Start here", &["demo", "transcribe"]),
     ("Train your own", &["prepare", "validate", "train", "runs", "average", "learn-times"]),
-    ("Measure", &["evaluate", "score", "compare", "sclite", "bench", "verify-stream"]),
+    ("Measure", &["evaluate", "reproduce", "score", "compare", "sclite", "bench", "verify-stream"]),
     ("Look closer", &["info", "analyze", "align", "gop"]),
     ("Sound", &["convert", "features"]),
     ("Shell", &["completions", "man"]),

@@ -21,6 +21,7 @@ use train::analyze::AnalyzeError;
 use train::analyze::windows::ReadTableError;
 use train::builtin::layout::WriteCorpusError;
 use train::corpus::prepare::PrepareError;
+use train::reproduce::ReproduceError;
 use train::runs::LoadRunError;
 use train::trainer::TrainError;
 use train::trainer::average::AverageError;
@@ -87,6 +88,7 @@ fn advice(cause: &(dyn Error + 'static)) -> Option<String> {
         ReadModelError,
         ReadTableError,
         ReadTranscriptError,
+        ReproduceError,
         ScoreFilesError,
         StartStreamError,
         TrainError,

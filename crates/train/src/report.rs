@@ -17,7 +17,7 @@ use page::Page;
 
 pub use sections::duration;
 pub(crate) use sections::{best_epoch, epoch_s};
-pub use ticks::number;
+pub use ticks::{grouped, number};
 
 /// Name of the page in a run directory.
 pub const FILE_NAME: &str = "report.html";

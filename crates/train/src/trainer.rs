@@ -23,14 +23,17 @@ mod validation;
 
 pub use error::TrainError;
 pub use run_dir::RunDirError;
+pub(crate) use run_dir::write_whole;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use model::config::Recipe;
 
 use crate::corpus::Watcher;
+use crate::events::log;
 use crate::events::{Machine, Measured, Record};
 
 use self::prepared::Prepared;
@@ -41,8 +44,8 @@ pub struct TrainJob {
     pub recipe: Recipe,
     /// What it is called.
     pub recipe_name: String,
-    /// The corpus.
-    pub data: Prepared,
+    /// The corpus; many trainings can share it.
+    pub data: Arc<Prepared>,
     /// The run directory.
     pub run: PathBuf,
     /// A model directory to start from.
@@ -111,6 +114,12 @@ pub fn train(job: &TrainJob, watcher: &dyn TrainWatcher, stop: &AtomicBool) -> R
     let data = start.load_data(watcher)?;
     let mut run = start.into_run(&data, watcher, stop)?;
     run.go()
+}
+
+/// Whether the run has this very training at its end; one that was started otherwise is refused, as [`train`] does.
+pub fn is_finished(job: &TrainJob, watcher: &dyn TrainWatcher) -> Result<bool, TrainError> {
+    let has_log = job.run.join(log::FILE_NAME).is_file();
+    Ok(has_log && start::Start::new(job, watcher)?.is_at_end())
 }
 
 #[cfg(test)]

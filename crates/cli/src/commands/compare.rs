@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use anyhow::ensure;
 use serde_json::json;
 use text::score::System;
-use text::score::compare::{Bootstrap, Interval, Outcome, Paired, Side, bootstrap, mapsswe, mcnemar, sign, wilcoxon};
+use text::score::compare::{
+    Bootstrap, FEWEST_SEGMENTS, Interval, Outcome, Paired, Side, bootstrap, mapsswe, mcnemar, sign, wilcoxon,
+};
 use text::score::files::{self, FileOptions, Missing, Unit};
 use text::score::read::Source;
 
@@ -135,9 +137,6 @@ fn show(systems: &[System], comparisons: &[Comparison], out: &Printer) -> std::i
 fn p_value(p: f64) -> String {
     if p < 0.001 { "<0.001".to_owned() } else { format!("{p:.3}") }
 }
-
-/// Below this many segments the normal distribution behind MAPSSWE does not hold.
-const FEWEST_SEGMENTS: usize = 50;
 
 /// What the tests say in plain words; MAPSSWE decides, as it does at NIST.
 fn sentence(comparison: &Comparison, a: &str, b: &str) -> String {

@@ -8,6 +8,7 @@ mod shown;
 pub(crate) use self::claim::ClaimError;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
@@ -17,9 +18,10 @@ use train::analyze::{Analysis, Named, reference, spectrogram};
 use train::builtin::Voices;
 use train::builtin::layout::plain::PlainConfig;
 use train::corpus::Utterance;
-use train::evaluate::summary::Summary;
+use train::evaluate::summary::{Subject, Summary};
 use train::evaluate::{DEFAULT_REPLICATIONS, EvaluateOptions, Evaluation, Scoring, files};
 use train::events::log::{self, History};
+use train::recipes;
 use train::report::{self, whole};
 use train::trainer::prepared::Prepared;
 use train::trainer::{Outcome, TrainJob};
@@ -30,7 +32,7 @@ use super::{evaluate, prepare, train as training};
 use crate::Exit;
 use crate::printer::{Printer, human_duration};
 
-const RECIPE: &str = include_str!("../../../../recipes/builtin/demo.toml");
+const RECIPE: &str = "builtin/demo";
 const FULL: Settings = Settings { seed: 1, hours: 1.5, n_speakers: 90, n_epochs: None };
 /// Enough to go through every step.
 const SMOKE: Settings = Settings { seed: 1, hours: 0.04, n_speakers: 10, n_epochs: Some(2) };
@@ -142,7 +144,7 @@ impl Demo<'_> {
         let job = TrainJob {
             recipe: self.recipe()?,
             recipe_name: "demo".to_owned(),
-            data: Prepared::load(&self.corpus())?,
+            data: Arc::new(Prepared::load(&self.corpus())?),
             run: self.dir.clone(),
             from: None,
             command: std::env::args().collect(),
@@ -154,7 +156,8 @@ impl Demo<'_> {
     }
 
     fn recipe(&self) -> anyhow::Result<Recipe> {
-        let mut recipe = Recipe::parse(RECIPE, Path::new("recipes/builtin/demo.toml"))?;
+        let text = recipes::text(RECIPE).context("the recipe of the demo is not in the list")?;
+        let mut recipe = Recipe::parse(text, Path::new(RECIPE))?;
         let training = recipe.training.as_mut().context("the recipe of the demo does not train")?;
         training.seed = self.settings.seed;
         training.epochs = self.settings.n_epochs.unwrap_or(training.epochs);
@@ -169,7 +172,7 @@ impl Demo<'_> {
         let scoring = Scoring { n_replications: DEFAULT_REPLICATIONS, seed: 1, ..Scoring::default() };
         let options = EvaluateOptions { scoring, ..EvaluateOptions::default() };
         let evaluation = evaluate::recognise(&recognizer, &utterances, &options, self.out);
-        let subject = evaluate::subject(&model, &manifest, &options.decoder, None);
+        let subject = Subject::new(&model, &manifest, &options.decoder, None);
         let summary = Summary::of(&evaluation, &subject);
         files::write(&self.dir.join("test"), &evaluation, &summary, &utterances, None)?;
         evaluate::show(&evaluation, DEFAULT_REPLICATIONS, true, self.out)?;

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
 use asr::Recognizer;
-use text::decode::{DecoderConfig, Search};
 use text::labels::Units;
 use text::labels::mapping::PhoneMapping;
 use train::corpus::{Utterance, manifest};
@@ -79,7 +78,7 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     }
     let (utterances, n_problems) = load(&manifest, out)?;
     let decoder = decoding.resolve(recognizer.labels())?.decoder;
-    let subject = subject(&model, &manifest, &decoder, map);
+    let subject = Subject::new(&model, &manifest, &decoder, map);
     let scoring = Scoring { mapping: map, n_replications: bootstrap, seed };
     let options = EvaluateOptions { decoder, scoring };
     let evaluation = with_threads(threads, || recognise(&recognizer, &utterances, &options, out))?;
@@ -109,19 +108,6 @@ pub(super) fn load(path: &Path, out: &Printer) -> anyhow::Result<(Vec<Utterance>
         bail!("`{}` lists no utterance", path.display());
     }
     Ok((listed.into_iter().map(|listed| listed.utterance).collect(), problems.len()))
-}
-
-pub(super) fn subject(model: &Path, manifest: &Path, decoder: &DecoderConfig, map: Option<PhoneMapping>) -> Subject {
-    let search = match decoder.search {
-        Search::Greedy => "greedy".to_owned(),
-        Search::Beam { width } => format!("beam {width}"),
-    };
-    Subject {
-        model: model.display().to_string(),
-        manifest: manifest.display().to_string(),
-        search: if decoder.fusion.is_some() { search + " with fusion" } else { search },
-        mapping: map.map(|mapping| mapping.to_string()),
-    }
 }
 
 fn with_threads<T: Send>(threads: Option<usize>, work: impl FnOnce() -> T + Send) -> anyhow::Result<T> {

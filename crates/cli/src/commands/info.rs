@@ -6,6 +6,7 @@ use anyhow::{Context as _, bail};
 use model::config::{FeaturesConfig, Recipe};
 use model::summary::{LayerSummary, Summary};
 use model::weights;
+use train::report::grouped;
 
 use crate::Exit;
 use crate::printer::Printer;
@@ -106,23 +107,4 @@ fn row(layer: &LayerSummary) -> [String; 3] {
     let time = if layer.time_divisor == 1 { "T".to_owned() } else { format!("T/{}", layer.time_divisor) };
     let output = layer.shape.iter().fold(time, |output, size| format!("{output} x {size}"));
     [layer.name.clone(), output, grouped(layer.parameters)]
-}
-
-/// `1968922` as `1,968,922`.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let groups: Vec<&str> =
-        digits.as_bytes().rchunks(3).rev().map(|group| str::from_utf8(group).expect("digits are ASCII")).collect();
-    groups.join(",")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::grouped;
-
-    #[test]
-    fn numbers_are_grouped_by_thousands() {
-        let numbers = [0, 7, 999, 1000, 21_125_692].map(grouped);
-        assert_eq!(numbers, ["0", "7", "999", "1,000", "21,125,692"]);
-    }
 }

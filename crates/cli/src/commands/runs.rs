@@ -6,7 +6,6 @@ use serde_json::json;
 use train::report;
 use train::runs::{Difference, Evaluated, Run, differences};
 
-use super::info::grouped;
 use crate::Exit;
 use crate::printer::Printer;
 
@@ -97,7 +96,7 @@ fn row(run: &Run) -> Vec<String> {
     vec![
         name(run),
         run.recipe_name.clone(),
-        grouped(run.n_parameters),
+        report::grouped(run.n_parameters),
         format!("{}/{}", run.n_epochs, run.n_epochs_planned),
         format!("{}{measure}{at}", percent(run.best_rate)),
         percent(run.last_rate),

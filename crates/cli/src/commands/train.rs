@@ -1,6 +1,6 @@
 //! `srf train`: a recipe and a prepared corpus in, a run directory with a model out.
 
-mod screen;
+pub(super) mod screen;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -73,7 +73,7 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     let job = TrainJob {
         recipe: Recipe::load_with(&recipe_path, &changes, data.labels.n_classes())?,
         recipe_name: recipe_path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
-        data,
+        data: Arc::new(data),
         run,
         from,
         command: std::env::args().collect(),
@@ -102,7 +102,7 @@ fn minutes(minutes: f64) -> anyhow::Result<Duration> {
 }
 
 /// Set by Ctrl-C and by a request to end; the second Ctrl-C ends the process at once.
-fn stop_on_signal() -> anyhow::Result<Arc<AtomicBool>> {
+pub(super) fn stop_on_signal() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&stop);
     ctrlc::set_handler(move || {

@@ -115,10 +115,19 @@ impl Override {
 impl Recipe {
     /// Reads a recipe file, changes it, and checks the result; without `model.classes` it gets `n_classes`.
     pub fn load_with(path: &Path, overrides: &[Override], n_classes: usize) -> Result<Self, OverrideError> {
-        let text = read_text(path)?;
+        Self::parse_with(&read_text(path)?, path, overrides, n_classes)
+    }
+
+    /// The same with the text of a recipe; `path` is named in errors.
+    pub fn parse_with(
+        text: &str,
+        path: &Path,
+        overrides: &[Override],
+        n_classes: usize,
+    ) -> Result<Self, OverrideError> {
         let lines: Vec<String> = overrides.iter().map(Override::line).collect();
         let classes = format!("value = {n_classes}");
-        let source = Source { path, text: &text };
+        let source = Source { path, text };
         let mut document = source.parse()?;
         put_classes(document.get_mut(), value_of(&classes));
         let mut recipe = Self::from_document(document.clone()).map_err(|error| source.explain(&error))?;

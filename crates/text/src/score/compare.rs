@@ -14,7 +14,7 @@ use std::collections::HashMap;
 pub use bootstrap::{Bootstrap, Interval, bootstrap};
 pub use by_speaker::{sign, wilcoxon};
 pub use mapsswe::mapsswe;
-pub use mcnemar::mcnemar;
+pub use mcnemar::{mcnemar, tosses};
 
 use super::system::{System, Utterance};
 
@@ -39,6 +39,9 @@ pub struct Outcome {
     /// How many things were compared: segments, utterances or speakers.
     pub n_compared: usize,
 }
+
+/// Of fewer segments than this, the normal distribution behind [`mapsswe`] does not hold.
+pub const FEWEST_SEGMENTS: usize = 50;
 
 /// Below this `p` a difference counts as significant.
 pub const SIGNIFICANT: f64 = 0.05;

@@ -7,7 +7,7 @@ use std::iter::Sum;
 use super::Routes;
 
 /// Slices, and those where the two differ.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Distance {
     /// Slices compared.
     pub n_slices: usize,

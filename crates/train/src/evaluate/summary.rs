@@ -5,6 +5,8 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use text::decode::{DecoderConfig, Search};
+use text::labels::mapping::PhoneMapping;
 use text::score::{Counts, Speaker};
 
 use super::{Evaluation, Rate};
@@ -124,6 +126,22 @@ pub struct Subject {
     pub search: String,
     /// The set that phones were mapped to.
     pub mapping: Option<String>,
+}
+
+impl Subject {
+    /// A model that is to be evaluated on a manifest in this way.
+    pub fn new(model: &Path, manifest: &Path, decoder: &DecoderConfig, mapping: Option<PhoneMapping>) -> Self {
+        let search = match decoder.search {
+            Search::Greedy => "greedy".to_owned(),
+            Search::Beam { width } => format!("beam {width}"),
+        };
+        Self {
+            model: model.display().to_string(),
+            manifest: manifest.display().to_string(),
+            search: if decoder.fusion.is_some() { search + " with fusion" } else { search },
+            mapping: mapping.map(|mapping| mapping.to_string()),
+        }
+    }
 }
 
 impl Summary {

@@ -104,6 +104,14 @@ fn tick_name(value: f64, n_digits: usize) -> String {
     if value.abs() >= 10_000.0 || n_digits > 4 && value != 0.0 { number(value) } else { format!("{value:.n_digits$}") }
 }
 
+/// `1968922` as `1,968,922`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().map(|group| str::from_utf8(group).expect("digits are ASCII")).collect();
+    groups.join(",")
+}
+
 /// A value in few characters: `0.0123`, `4.57`, `15,057`, `1.2e-7`, `2.5M`.
 pub fn number(value: f64) -> String {
     let size = value.abs();
@@ -131,6 +139,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn numbers_are_grouped_by_thousands() {
+        let numbers = [0, 7, 999, 1000, 21_125_692].map(grouped);
+        assert_eq!(numbers, ["0", "7", "999", "1,000", "21,125,692"]);
+    }
 
     fn names(axis: &Axis) -> Vec<&str> {
         axis.ticks.iter().map(|(_, name)| &**name).collect()

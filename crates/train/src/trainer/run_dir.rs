@@ -134,7 +134,8 @@ pub(crate) fn remove_damaged(problems: &[ReadCheckpointError]) {
     }
 }
 
-fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Writes beside `path` and renames when the disk has it: there is the old file or the new one, whatever happens.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let partial = partial(path);
     let mut file = File::create(&partial)?;
     file.write_all(bytes)?;

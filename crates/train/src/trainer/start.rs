@@ -22,7 +22,7 @@ use super::run_dir::{Found, RunDir, remove_damaged};
 use super::{TrainJob, TrainWatcher};
 use crate::augment::Augmenter;
 use crate::corpus::{TRAIN, Utterance};
-use crate::events::log::{FILE_NAME, Log};
+use crate::events::log::{FILE_NAME, History, Log};
 use crate::events::{DataPart, Event, Record, Resume, RunStart};
 use crate::tensorboard::{DIRECTORY_NAME, TensorBoard};
 
@@ -57,6 +57,13 @@ impl<'a> Start<'a> {
         remove_damaged(&damaged);
         dir.tidy();
         Ok(Self { job, training, dir, found, remarks, head, from })
+    }
+
+    /// Whether nothing is left to do: the last epoch is over, and the model was written.
+    pub(super) fn is_at_end(&self) -> bool {
+        let is_over = self.found.as_ref().is_some_and(|found| found.checkpoint.head.state.is_finished);
+        // The log tells of the end after the model is on the disk.
+        is_over && History::load(&self.job.run.join(FILE_NAME)).is_ok_and(|history| history.is_finished())
     }
 
     /// Reads the corpus into memory.

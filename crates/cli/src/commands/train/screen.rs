@@ -9,18 +9,18 @@ use crate::printer::{Printer, human_duration};
 use crate::watch::Bar;
 
 /// The bar under way and where lines go.
-pub(super) struct Screen<'a> {
+pub(crate) struct Screen<'a> {
     out: &'a Printer,
     bar: Bar<'a>,
 }
 
 impl<'a> Screen<'a> {
-    pub(super) fn new(out: &'a Printer) -> Self {
+    pub(crate) fn new(out: &'a Printer) -> Self {
         Self { out, bar: Bar::new(out) }
     }
 
     /// Takes the bar away.
-    pub(super) fn finish(&self) {
+    pub(crate) fn finish(&self) {
         self.bar.finish();
     }
 }

@@ -8,13 +8,15 @@ pub fn mcnemar(paired: &Paired<'_>) -> Outcome {
     let only = |pick: fn(bool, bool) -> bool| {
         paired.utterances.iter().filter(|(a, b)| pick(a.has_errors(), b.has_errors())).count()
     };
-    let only_first_right = only(|a, b| !a && b);
-    let only_second_right = only(|a, b| a && !b);
-    let better = match only_first_right.cmp(&only_second_right) {
+    tosses(only(|a, b| !a && b), only(|a, b| a && !b), paired.utterances.len())
+}
+
+/// Tests whether both sides win alike, where of `n_compared` things the first won `n_first` and the second `n_second`.
+pub fn tosses(n_first: usize, n_second: usize, n_compared: usize) -> Outcome {
+    let better = match n_first.cmp(&n_second) {
         std::cmp::Ordering::Greater => Some(Side::First),
         std::cmp::Ordering::Less => Some(Side::Second),
         std::cmp::Ordering::Equal => None,
     };
-    let p = fair_coin(only_first_right, only_second_right);
-    Outcome { p, z: None, better, n_compared: paired.utterances.len() }
+    Outcome { p: fair_coin(n_first, n_second), z: None, better, n_compared }
 }

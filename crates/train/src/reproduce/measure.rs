@@ -1,0 +1,161 @@
+//! Measuring a trained run: its model and the parts of the corpus in, files beside the run out, each made once.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use asr::Recognizer;
+use rayon::prelude::*;
+use text::labels::mapping::PhoneMapping;
+use text::labels::timit::{Folded, PhoneSet};
+use text::labels::{LabelSet, Units};
+
+use super::decoding::{Decoding, statistics};
+use super::error::ReproduceError;
+use super::place::{read_json, write_json};
+use super::runner::{Job, Part};
+use super::shelf::DistanceOf;
+use super::table::{Quantity, Row};
+use crate::analyze::distance::Distance;
+use crate::analyze::{Detail, Routes};
+use crate::corpus::Utterance;
+use crate::evaluate::summary::{self, Subject, Summary};
+use crate::evaluate::{DEFAULT_REPLICATIONS, EvaluateOptions, Scoring, evaluate, files};
+use crate::trainer::TrainWatcher;
+
+/// TIMIT's phones are scored in their set of 39, as the paper does; others as they are.
+pub(super) fn mapping(labels: &LabelSet) -> Option<PhoneMapping> {
+    let is_timit = |label: &String| PhoneSet::Score39.fold(label) != Folded::Unknown;
+    let are_phones = labels.units() == Units::Phones && labels.symbols().iter().all(is_timit);
+    are_phones.then_some(PhoneMapping::Timit39)
+}
+
+impl Job {
+    /// Measures all that the table needs of a run; the number of utterances that could not be recognised.
+    pub(super) fn measure(&self, row: &Row, seed: u64, watcher: &dyn TrainWatcher) -> Result<usize, ReproduceError> {
+        let run = Measuring { job: self, row, seed, watcher, model: self.place.run(row, seed).join("model") };
+        let mut n_problems = 0;
+        for part in &self.parts {
+            if self.table.measures(&[Quantity::Error, Quantity::EndsFound]) {
+                n_problems += run.evaluate(part)?;
+            }
+            if self.table.measures(&[Quantity::Distance]) {
+                n_problems += run.distance(part)?;
+            }
+        }
+        if let (true, Some(part)) = (self.table.measures(&[Quantity::DecodingTime]), self.parts.last()) {
+            run.decoding(part)?;
+        }
+        Ok(n_problems)
+    }
+
+    pub(super) fn subject(&self, model: &Path, part: &Part) -> Subject {
+        Subject::new(model, &part.manifest, &self.decoder, mapping(&self.data.labels))
+    }
+}
+
+/// A run whose model is measured.
+struct Measuring<'a> {
+    job: &'a Job,
+    row: &'a Row,
+    seed: u64,
+    watcher: &'a dyn TrainWatcher,
+    model: PathBuf,
+}
+
+impl Measuring<'_> {
+    fn tell(&self, what: &str, part: &Part) {
+        self.watcher.remark(&format!("{}, seed {}: {what} {}", self.row.name(), self.seed, part.name));
+    }
+
+    /// Evaluates the model on a part, unless that was done; the number of utterances left out.
+    fn evaluate(&self, part: &Part) -> Result<usize, ReproduceError> {
+        let dir = self.job.place.evaluation(self.row, self.seed, part.name);
+        let subject = self.job.subject(&self.model, part);
+        if let Ok(done) = Summary::load(&dir.join(summary::FILE_NAME)) {
+            if is_of(&done, &subject, part) {
+                return Ok(done.left_out.len());
+            }
+            self.tell("search, mapping or utterances were others, evaluating again on", part);
+        } else {
+            self.tell("evaluating on", part);
+        }
+        let recognizer = Recognizer::open(&self.model)?;
+        let mapping = mapping(&self.job.data.labels);
+        let scoring = Scoring { mapping, n_replications: DEFAULT_REPLICATIONS, seed: 1 };
+        let options = EvaluateOptions { decoder: self.job.decoder.clone(), scoring };
+        let evaluation = evaluate(&recognizer, &part.utterances, &options, self.watcher);
+        for left_out in &evaluation.left_out {
+            self.watcher.remark(&format!("problem: utterance `{}` is left out: {}", left_out.id, left_out.reason));
+        }
+        // Under its name it is whole.
+        let beside = dir.with_extension("part");
+        let _ = fs::remove_dir_all(&beside);
+        files::write(&beside, &evaluation, &Summary::of(&evaluation, &subject), &part.utterances, mapping)?;
+        let _ = fs::remove_dir_all(&dir);
+        fs::rename(&beside, &dir).map_err(ReproduceError::write(&dir))?;
+        Ok(evaluation.left_out.len())
+    }
+
+    /// Compares routing and softmax on a part, unless that was done; the number of utterances left out.
+    fn distance(&self, part: &Part) -> Result<usize, ReproduceError> {
+        let path = self.job.place.distance(self.row, self.seed, part.name);
+        if let Some(done) = read_json::<Vec<DistanceOf>>(&path) {
+            return Ok(part.utterances.len() - done.len().min(part.utterances.len()));
+        }
+        self.tell("comparing routing and softmax on", part);
+        let recognizer = Recognizer::open(&self.model)?;
+        let list: Vec<_> = part.utterances.iter().map(Utterance::to_be_heard).collect();
+        let by_speaker = statistics(&recognizer, &list);
+        self.watcher.begin("comparing", list.len());
+        let compare = |utterance: &audio::bulk::Utterance| {
+            let statistics = by_speaker.get(utterance.speaker.as_str());
+            let routes = Routes::hear(&recognizer, self.row.name(), utterance, statistics, Detail::Classes);
+            self.watcher.advance();
+            routes.map(|routes| DistanceOf { id: utterance.id.clone(), distance: Distance::of(&routes) })
+        };
+        let compared: Vec<_> = list.par_iter().map(compare).collect();
+        let problems: Vec<String> =
+            compared.iter().filter_map(|one| one.as_ref().err().map(ToString::to_string)).collect();
+        problems.iter().for_each(|problem| self.watcher.remark(&format!("problem: {problem}")));
+        let distances: Vec<DistanceOf> = compared.into_iter().flatten().collect();
+        write_json(&path, &distances).map_err(ReproduceError::write(&path))?;
+        Ok(problems.len())
+    }
+
+    /// Times the recognition of a part, unless that was done.
+    fn decoding(&self, part: &Part) -> Result<(), ReproduceError> {
+        let path = self.job.place.decoding(self.row, self.seed);
+        let search = self.job.subject(&self.model, part).search;
+        if Decoding::load(&path).is_some_and(|done| done.search == search) {
+            return Ok(());
+        }
+        self.tell("timing the recognition of", part);
+        let recognizer = Recognizer::open(&self.model)?;
+        let search = (&self.job.decoder, search);
+        let decoding = Decoding::measure(&recognizer, &part.utterances, search, self.watcher);
+        write_json(&path, &decoding).map_err(ReproduceError::write(&path))
+    }
+}
+
+/// Whether an evaluation is what another one would be.
+fn is_of(done: &Summary, subject: &Subject, part: &Part) -> bool {
+    let n_utterances = done.n_utterances + done.left_out.len();
+    done.search == subject.search && done.mapping == subject.mapping && n_utterances == part.utterances.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use text::labels::mapping::CMU_PHONES;
+
+    use super::*;
+
+    #[test]
+    fn only_timits_phones_are_mapped_whichever_set_they_are_of() {
+        for set in [PhoneSet::All61, PhoneSet::Train48, PhoneSet::Score39] {
+            assert_eq!(mapping(&set.labels()), Some(PhoneMapping::Timit39), "{set}");
+        }
+        assert_eq!(mapping(&LabelSet::new(Units::Phones, CMU_PHONES).unwrap()), None);
+        // Letters that are phones of TIMIT's too.
+        assert_eq!(mapping(&LabelSet::new(Units::Chars, ["b", "d"]).unwrap()), None);
+    }
+}
