@@ -62,6 +62,11 @@ pub struct Dynamic {
     pub learns_start: bool,
 }
 
+impl Dynamic {
+    /// DR and SDR as they are.
+    pub const PLAIN: Self = Self { normaliser: Normaliser::Softmax, entropy: None, learns_start: false };
+}
+
 impl<E: Element> Sums<E> {
     /// `member` is not EM.
     fn new(layer: &Layer<'_, E>, member: Member) -> Self {

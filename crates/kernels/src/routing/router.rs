@@ -31,8 +31,8 @@ impl<E: Element> Router<E> {
     }
 
     /// The shape.
-    pub fn routing(&self) -> &Routing {
-        &self.routing
+    pub fn routing(&self) -> Routing {
+        self.routing
     }
 
     /// Takes weights and biases as [`Packed::pack`] does, and the member's own rows of `n_out` numbers.

@@ -7,7 +7,7 @@ use kernels::CtcLoss;
 use kernels::check::gradient_error;
 
 use super::*;
-use crate::config::{AdamConfig, Dropout, Gradient, KappaStep, PerLayer, Routing, ScheduleConfig};
+use crate::config::{AdamConfig, Dropout, Gradient, KappaStep, PerLayer, Routing, ScheduleConfig, routed};
 use crate::init::initialise;
 use crate::layers::Draw;
 use crate::optim::Adam;
@@ -158,33 +158,29 @@ fn gradients_of_every_tensor_equal_finite_differences() {
         Mode { uses_batch_statistics: true, ..Mode::default() },
         Mode { uses_batch_statistics: true, draw, ..Mode::default() },
     ];
-    for (routing, iterations) in [(Routing::Sdr, 1), (Routing::Sdr, 2), (Routing::Dr, 2)] {
-        for windows in [[(1, 1), (1, 1), (1, 1)], [(2, 0), (1, 1), (0, 0)], [(0, 1), (2, 0), (1, 2)]] {
-            let mut case = Case::<f64>::new(&small(routing, iterations, windows), 2);
+    let every_window = [[(1, 1), (1, 1), (1, 1)], [(2, 0), (1, 1), (0, 0)], [(0, 1), (2, 0), (1, 2)]];
+    for (windows, mode) in every_window.into_iter().flat_map(|windows| modes.map(|mode| (windows, mode))) {
+        for config in routed(&small(Routing::Sdr, 1, windows)) {
+            let mut case = Case::<f64>::new(&config, 2);
             let x = case.batch(3, &[26, 9, 13, 0]);
-            let values = case.values.clone();
-            for mode in modes {
-                case.values.clone_from(&values);
-                let (error, name) = worst_error(&mut case, mode, &x, &labels);
-                // Differences of a loss near 10 are good to 1e-10; the largest gradient of some tensors is near 0.1.
-                assert!(error < 1e-8, "{name} is off by {error:e}: {routing:?} {iterations} {windows:?} {mode:?}");
-            }
+            let (error, name) = worst_error(&mut case, mode, &x, &labels);
+            // Differences of a loss near 10 are good to 1e-10; the largest gradient of some tensors is near 0.1.
+            assert!(error < 1e-8, "{name} is off by {error:e}: {config:?} {mode:?}");
         }
     }
 }
 
 #[test]
 fn an_utterance_gives_the_same_bits_alone_in_any_batch_and_in_any_order() {
-    let routings = [(Routing::Sdr, 1), (Routing::Sdr, 3), (Routing::Dr, 2)];
-    for (routing, iterations) in routings {
-        let mut case = Case::<f32>::new(&SrfConfig { routing, iterations, ..wide() }, 4);
+    for config in routed(&wide()) {
+        let mut case = Case::<f32>::new(&config, 4);
         let x = case.batch(5, &[37, 0, 90, 1, 8, 61]);
         let alone: Vec<Vec<f32>> = (0..6).map(|n| case.logits(&only(&x, &[n])).remove(0)).collect();
         assert_eq!(alone.iter().map(|logits| logits.len() / 21).collect::<Vec<_>>(), [10, 0, 23, 1, 2, 16]);
         for members in [&[0, 1, 2, 3, 4, 5][..], &[5, 4, 3, 2, 1, 0], &[3, 3, 2], &[1, 1], &[4, 0, 5, 2, 0]] {
             let together = case.logits(&only(&x, members));
             for (logits, &member) in together.iter().zip(members) {
-                assert_eq!(logits, &alone[member], "{member} of {members:?}, {routing:?} {iterations}");
+                assert_eq!(logits, &alone[member], "{member} of {members:?}, {config:?}");
             }
         }
     }
@@ -194,11 +190,11 @@ fn an_utterance_gives_the_same_bits_alone_in_any_batch_and_in_any_order() {
 fn one_thread_and_many_give_the_same_bits_in_training() {
     let labels: [Labels<'_>; 5] = [&[1, 2], &[3], &[4, 4, 5], &[], &[9, 1]];
     let names = [1, 2, 3, 4, 5];
-    for (routing, iterations) in [(Routing::Sdr, 1), (Routing::Sdr, 2), (Routing::Dr, 2)] {
+    for config in routed(&wide()) {
         let run = |n_threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
             pool.install(|| {
-                let mut case = Case::<f32>::new(&SrfConfig { routing, iterations, ..wide() }, 4);
+                let mut case = Case::<f32>::new(&config, 4);
                 let x = case.batch(6, &[41, 17, 64, 3, 29]);
                 let draw = Some(Draw { seed: 8, utterances: &names });
                 let mode = Mode { uses_batch_statistics: true, draw, ..Mode::default() };
@@ -209,10 +205,10 @@ fn one_thread_and_many_give_the_same_bits_in_training() {
         assert!(one.mean.unwrap().is_finite() && one.gradient.iter().all(|g| g.is_finite()));
         for n_threads in [2, 3] {
             let many = run(n_threads);
-            assert_eq!(one.logits, many.logits, "{n_threads} threads, {routing:?} {iterations}");
-            assert_eq!(one.losses, many.losses, "{n_threads} threads, {routing:?} {iterations}");
-            assert_eq!(one.gradient, many.gradient, "{n_threads} threads, {routing:?} {iterations}");
-            assert_eq!(one.values, many.values, "{n_threads} threads, {routing:?} {iterations}");
+            assert_eq!(one.logits, many.logits, "{n_threads} threads, {config:?}");
+            assert_eq!(one.losses, many.losses, "{n_threads} threads, {config:?}");
+            assert_eq!(one.gradient, many.gradient, "{n_threads} threads, {config:?}");
+            assert_eq!(one.values, many.values, "{n_threads} threads, {config:?}");
         }
     }
 }
@@ -295,13 +291,14 @@ fn learner(dropout: f64) -> SrfConfig {
 
 #[test]
 fn two_utterances_are_learnt_by_heart() {
-    let config = learner(0.0);
-    let mut case = Case::<f32>::new(&config, 8);
-    let x = case.batch(9, &[70, 52]);
     let labels: [Labels<'_>; 2] = [&[3, 1, 1, 7, 2, 6], &[5, 2, 4, 4]];
-    let losses = train(&mut case, 1, &x, &labels, 400);
-    let heard: Vec<Vec<u32>> = case.logits(&x).iter().map(|logits| greedy(logits, config.classes)).collect();
-    assert_eq!(heard, labels, "losses {:?} to {:?}", &losses[..3], &losses[losses.len() - 3..]);
+    for config in routed(&learner(0.0)) {
+        let mut case = Case::<f32>::new(&config, 8);
+        let x = case.batch(9, &[70, 52]);
+        let losses = train(&mut case, 1, &x, &labels, 400);
+        let heard: Vec<Vec<u32>> = case.logits(&x).iter().map(|logits| greedy(logits, config.classes)).collect();
+        assert_eq!(heard, labels, "losses {:?} to {:?}: {config:?}", &losses[..3], &losses[losses.len() - 3..]);
+    }
 }
 
 #[test]
@@ -323,8 +320,8 @@ fn nothing_of_a_larger_batch_is_left_in_the_next_one() {
     let names = [5, 6, 7];
     let draw = Some(Draw { seed: 8, utterances: &names });
     let mode = Mode { uses_batch_statistics: true, draw, ..Mode::default() };
-    for (routing, iterations) in [(Routing::Sdr, 1), (Routing::Sdr, 2), (Routing::Dr, 2)] {
-        let mut used = Case::<f32>::new(&SrfConfig { routing, iterations, ..wide() }, 4);
+    for config in routed(&wide()) {
+        let mut used = Case::<f32>::new(&config, 4);
         let values = used.values.clone();
         let x = used.batch(6, &[41, 0, 29]);
         let mut poison = used.batch(6, &[90, 70, 41, 60]);
@@ -333,9 +330,9 @@ fn nothing_of_a_larger_batch_is_left_in_the_next_one() {
         assert!(spoilt.logits.iter().flatten().any(|x| x.is_nan()));
         used.values.clone_from(&values);
         let after = used.run(mode, &x, &labels);
-        let fresh = Case::<f32>::new(&SrfConfig { routing, iterations, ..wide() }, 4).run(mode, &x, &labels);
+        let fresh = Case::<f32>::new(&config, 4).run(mode, &x, &labels);
         assert!(fresh.gradient.iter().all(|g| g.is_finite()));
-        assert!(after == fresh, "{routing:?} {iterations}");
+        assert!(after == fresh, "{config:?}");
     }
 }
 
@@ -347,9 +344,14 @@ fn gradients_pass_where_the_configuration_lets_them() {
         let x = case.batch(3, &[26, 9]);
         case.run(Mode::default(), &x, &[&[1, 3], &[2]]).gradient
     };
-    for (routing, iterations, has_iterations, has_time) in
-        [(Routing::Sdr, 1, false, true), (Routing::Sdr, 2, true, true), (Routing::Dr, 2, true, false)]
-    {
+    for (routing, iterations, has_iterations, has_time) in [
+        (Routing::Sdr, 1, false, true),
+        (Routing::Sdr, 2, true, true),
+        (Routing::Dr, 2, true, false),
+        (Routing::Em, 2, true, true),
+        (Routing::SelfRouting, 1, false, true),
+        (Routing::Inverted, 2, true, true),
+    ] {
         let full = gradient(routing, iterations, true, true);
         assert_eq!(gradient(routing, iterations, false, true) != full, has_iterations, "{routing:?} {iterations}");
         assert_eq!(gradient(routing, iterations, true, false) != full, has_time, "{routing:?} {iterations}");

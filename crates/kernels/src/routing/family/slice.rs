@@ -81,7 +81,14 @@ pub(super) trait Steps<E: Element> {
 
     /// Writes the packed outputs.
     fn give(&self, layer: &Layer<'_, E>, state: &[Lanes<E>], output: &mut [Lanes<E>]);
-    fn give_backward(&self, layer: &Layer<'_, E>, state: &[Lanes<E>], d_output: &[Lanes<E>], d_state: &mut [Lanes<E>]);
+    fn give_backward(
+        &self,
+        layer: &Layer<'_, E>,
+        state: &[Lanes<E>],
+        d_output: &[Lanes<E>],
+        scratch: &mut [Lanes<E>],
+        d_state: &mut [Lanes<E>],
+    );
 }
 
 /// What the iterations of a slice compute, kept for the way back.
@@ -142,7 +149,8 @@ impl<E: Element> Trace<E> {
     #[inline(always)]
     pub(super) fn take_back<S: Steps<E>>(&mut self, steps: &S, layer: &Layer<'_, E>, d_output: &[Lanes<E>]) {
         let state = blocks(&self.states[self.states.len() - self.d_states[0].len()..]);
-        steps.give_backward(layer, state, d_output, blocks_mut(&mut self.d_states[0]));
+        let (scratch, d_state) = (blocks_mut(&mut self.scratch), blocks_mut(&mut self.d_states[0]));
+        steps.give_backward(layer, state, d_output, scratch, d_state);
     }
 }
 

@@ -245,7 +245,14 @@ impl<E: Element> Steps<E> for Sums<E> {
     }
 
     #[inline(always)]
-    fn give_backward(&self, layer: &Layer<'_, E>, state: &[Lanes<E>], d_output: &[Lanes<E>], d_state: &mut [Lanes<E>]) {
+    fn give_backward(
+        &self,
+        layer: &Layer<'_, E>,
+        state: &[Lanes<E>],
+        d_output: &[Lanes<E>],
+        _scratch: &mut [Lanes<E>],
+        d_state: &mut [Lanes<E>],
+    ) {
         self.given.backward(layer.routing.depth_out, state, d_output, d_state);
     }
 }

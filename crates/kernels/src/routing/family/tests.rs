@@ -157,7 +157,7 @@ impl Case<f64> {
     }
 }
 
-const PLAIN: Dynamic = Dynamic { normaliser: Normaliser::Softmax, entropy: None, learns_start: false };
+const PLAIN: Dynamic = Dynamic::PLAIN;
 
 /// Every member in every form, and whether it repeats.
 fn members() -> Vec<(Member, bool)> {

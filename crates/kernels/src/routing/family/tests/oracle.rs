@@ -89,7 +89,8 @@ fn agreement(case: &Case<f64>, i: usize, j: usize, pose: &[f64], memory: &Memory
         Member::Em => memory.gaussians.as_ref().map_or(0.0, |gaussians| {
             let (mean, variance, activation) = &gaussians[j];
             let terms = vote.iter().zip(mean.iter().zip(variance));
-            activation.ln() - 0.5 * terms.map(|(u, (m, v))| (u - m) * (u - m) / v + v.ln()).sum::<f64>()
+            let logs = activation.ln() - 0.5 * terms.map(|(u, (m, v))| (u - m) * (u - m) / v + v.ln()).sum::<f64>();
+            logs / vote.len() as f64
         }),
     }
 }
@@ -130,8 +131,7 @@ fn output(case: &Case<f64>, j: usize, memory: &Memory) -> Vec<f64> {
     match (case.member, &memory.gaussians) {
         (Member::Em, Some(gaussians)) => {
             let (mean, _, activation) = &gaussians[j];
-            let length = (dot(mean, mean) + 1e-7).sqrt();
-            mean.iter().map(|m| activation * m / length).collect()
+            squash(mean).iter().map(|m| activation * m).collect()
         }
         (Member::Inverted { keeps_lengths: false }, _) => norm(&memory.sums[j]),
         _ => squash(&memory.sums[j]),
