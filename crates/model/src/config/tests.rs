@@ -200,15 +200,15 @@ fn per_layer(n_layers: usize, least: usize, most: usize) -> impl Strategy<Value 
     prop_oneof![(least..=most).prop_map(PerLayer::Same), each]
 }
 
-/// The network with every routing that is worth a test.
+/// The network with every routing that is worth a test: SDR and DR in the first three, then the family.
 pub(crate) fn routed(config: &SrfConfig) -> Vec<SrfConfig> {
     let with = |routing, iterations| SrfConfig { routing, iterations, ..config.clone() };
     let min_max = |config| SrfConfig { couplings: Couplings::MinMax, ..config };
-    let entropy = |config| SrfConfig { entropy: Some(0.5), ..config };
+    let entropy = |config| SrfConfig { entropy: Some(2.0), ..config };
     let learned = |config| SrfConfig { start: Start::Learned, ..config };
     vec![
         with(Routing::Sdr, 1),
-        with(Routing::Sdr, 3),
+        with(Routing::Sdr, 2),
         with(Routing::Dr, 2),
         with(Routing::Em, 1),
         with(Routing::Em, 2),

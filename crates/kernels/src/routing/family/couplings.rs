@@ -28,7 +28,7 @@ pub enum Normaliser {
 }
 
 /// What min-max adds to a distance.
-const EPSILON: f64 = 0.01;
+const EPSILON: f64 = 0.1;
 
 impl Normaliser {
     /// Couplings `c` of the agreements `r` of one input capsule; `valid` is 1 for lanes that may have a share, else 0.

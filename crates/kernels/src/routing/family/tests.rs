@@ -283,7 +283,7 @@ fn every_row_equals_the_definition() {
                 for n in 0..case.lengths.len() {
                     let what = format!("{} {:?} {:?}", row.name, case.member, case.routing);
                     // Sums of some hundred products, each rounded at 6e-8, fed through some ten slices; min-max has
-                    // slopes of up to 100.
+                    // steep slopes.
                     assert!(error(&forward.outputs[n], &definition.outputs[n]) < 2e-4, "outputs, {what}");
                     assert!(error(&forward.couplings[n], &definition.couplings[n]) < 2e-4, "couplings, {what}");
                 }

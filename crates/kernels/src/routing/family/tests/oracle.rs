@@ -99,7 +99,7 @@ fn shares(case: &Case<f64>, r: &[f64]) -> Vec<f64> {
     let counts = |j: usize| !(case.routing.has_padding_class && j == 0);
     let least = (0..r.len()).filter(|&j| counts(j)).map(|j| r[j]).fold(f64::INFINITY, f64::min);
     let is_min_max = matches!(case.member, Member::Dynamic(Dynamic { normaliser: Normaliser::MinMax, .. }));
-    let share = |j: usize| if is_min_max { r[j] - least + 0.01 } else { (r[j] - least).exp() };
+    let share = |j: usize| if is_min_max { r[j] - least + 0.1 } else { (r[j] - least).exp() };
     let shares: Vec<f64> = (0..r.len()).map(|j| if counts(j) { share(j) } else { 0.0 }).collect();
     let sum: f64 = shares.iter().sum();
     shares.iter().map(|share| share / sum).collect()
