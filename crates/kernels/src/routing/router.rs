@@ -35,6 +35,11 @@ impl<E: Element> Router<E> {
         self.routing
     }
 
+    /// Numbers that the member has of its own.
+    pub fn n_own(&self) -> usize {
+        self.member.map_or(0, |member| member.n_own_rows(&self.routing) * self.routing.n_out)
+    }
+
     /// Takes weights and biases as [`Packed::pack`] does, and the member's own rows of `n_out` numbers.
     pub fn pack(&mut self, weights: &[E], biases: &[E], own: &[E]) {
         self.packed.pack(&self.routing, weights, biases);

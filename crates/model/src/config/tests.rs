@@ -93,6 +93,56 @@ fn values_out_of_bounds_are_told_with_line_key_value_and_bounds() {
 }
 
 #[test]
+fn choices_of_routing_that_make_no_sense_are_told_in_one_line() {
+    let cases = [
+        (
+            "routing = \"em\"\ncouplings = \"min_max\"",
+            "r.toml:5: `model.couplings` is min_max, expected `softmax` with routing `em`; this is a choice of `sdr` and `dr`",
+        ),
+        (
+            "routing = \"self\"\nstart = \"learned\"",
+            "r.toml:5: `model.start` is learned, expected `zero` with routing `self`; this is a choice of `sdr` and `dr`",
+        ),
+        (
+            "routing = \"inverted\"\nentropy = 2",
+            "r.toml:5: `model.entropy` is 2, expected no such key but with routing `sdr` or `dr`",
+        ),
+        (
+            "entropy = 2\ncouplings = \"min_max\"",
+            "r.toml:4: `model.entropy` is 2, expected no such key with couplings `min_max`: it is the softmax that it softens",
+        ),
+        ("entropy = 0", "r.toml:4: `model.entropy` is 0, expected 0.001 to 1000"),
+        ("entropy = nan", "r.toml:4: `model.entropy` is NaN, expected 0.001 to 1000"),
+        (
+            "routing = \"self\"\niterations = 2",
+            "r.toml:5: `model.iterations` is 2, expected 1 with routing `self`, which decides at once",
+        ),
+        (
+            "routing = \"inverted\"\nclass_depth = 1",
+            "r.toml:5: `model.class_depth` is 1, expected at least 2 with routing `inverted`, which norms the values of a capsule",
+        ),
+        (
+            "routing = \"inverted\"\nhidden_depth = [8, 8, 1, 8, 8, 8]",
+            "r.toml:5: `model.hidden_depth` is 1, expected at least 2 with routing `inverted`, which norms the values of a capsule",
+        ),
+    ];
+    for (keys, expected) in cases {
+        assert_eq!(told(keys), expected);
+    }
+    let first = SrfConfig::new(5);
+    assert!(routed(&first).iter().all(|config| config.validate().is_ok()));
+}
+
+#[test]
+fn a_network_without_choices_of_routing_is_written_without_their_keys() {
+    let text = ModelConfig::Srf(SrfConfig::new(5)).format();
+    assert!(["couplings", "entropy", "start"].iter().all(|key| !text.contains(key)), "{text}");
+    let srf = SrfConfig { entropy: Some(2.0), start: Start::Learned, ..SrfConfig::new(5) };
+    let text = ModelConfig::Srf(srf).format();
+    assert!(text.contains("entropy = 2.0\nstart = \"learned\"\n"), "{text}");
+}
+
+#[test]
 fn unknown_keys_and_values_of_the_wrong_kind_are_told_with_their_line() {
     let cases = [
         ("layers = \"7\"", "r.toml:4: found string \"7\", expected a whole number, 0 or more, in `layers`"),

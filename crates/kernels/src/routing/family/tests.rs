@@ -7,6 +7,7 @@ use crate::Kernels;
 use crate::check::{dot, gradient_error};
 use crate::random::Random;
 use crate::routing::Tap;
+use crate::routing::tests::error;
 
 /// A layer with its parameters, and utterances with the gradients of their outputs.
 #[derive(Clone)]
@@ -199,15 +200,6 @@ fn cases<E: Element>(seed: u64, most_out: usize, lengths: &[usize]) -> Vec<Case<
         }
     }
     cases
-}
-
-/// The largest difference, relative to the largest value.
-fn error<A: Element, B: Element>(a: &[A], b: &[B]) -> f64 {
-    assert_eq!(a.len(), b.len());
-    let scale = b.iter().map(|b| b.to_f64().abs()).fold(1e-6, f64::max);
-    let worst = a.iter().zip(b).map(|(a, b)| (a.to_f64() - b.to_f64()).abs());
-    // Not `f64::max`, which would pass over NaN.
-    worst.fold(0.0, |worst: f64, e| if e > worst || e.is_nan() { e } else { worst }) / scale
 }
 
 fn as_f64(case: &Case<f32>) -> Case<f64> {
