@@ -236,7 +236,8 @@ fn run<E: Element, U: Send>(
         // A stream: not worth a visit to the threads.
         [only] => task(only, utterances),
         all => {
-            all.par_iter_mut().zip(utterances.par_chunks_mut(n_each)).for_each(|(scratch, some)| task(scratch, some))
+            let tasks = all.par_iter_mut().zip(utterances.par_chunks_mut(n_each));
+            tasks.for_each(|(scratch, some)| task(scratch, some));
         }
     }
     n_tasks

@@ -9,9 +9,12 @@ type Capsules = Vec<Vec<f64>>;
 #[derive(Clone)]
 struct Memory {
     sums: Capsules,
-    /// Mean, variance and activation of each output capsule; none at the start.
-    gaussians: Option<Vec<(Vec<f64>, Vec<f64>, f64)>>,
+    /// Of each output capsule; none at the start.
+    gaussians: Option<Vec<Gaussian>>,
 }
+
+/// Mean, variance and activation.
+type Gaussian = (Vec<f64>, Vec<f64>, f64);
 
 /// Outputs and couplings of an utterance.
 pub(super) fn route(case: &Case<f64>, utterance: usize) -> (Vec<f64>, Vec<f64>) {
