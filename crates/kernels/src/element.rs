@@ -5,6 +5,7 @@ use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};
 
 use crate::table::Kernels;
+use crate::{BLOCK, simd};
 
 /// A floating-point number that every operation of this crate is defined for.
 pub trait Element:
@@ -44,6 +45,10 @@ pub trait Element:
     fn sqrt(self) -> Self;
     /// The larger of the two.
     fn max(self, other: Self) -> Self;
+    /// `self * a + b`, rounded once; fast only where the processor has an instruction for it.
+    fn mul_add(self, a: Self, b: Self) -> Self;
+    /// e to the power of each lane, in a loop that fills vectors.
+    fn exp_lanes(lanes: &mut [Self; BLOCK]);
     /// Neither infinite nor NaN.
     fn is_finite(self) -> bool;
 
@@ -86,6 +91,10 @@ macro_rules! element {
         fn max(self, other: Self) -> Self {
             <$float>::max(self, other)
         }
+        #[inline(always)]
+        fn mul_add(self, a: Self, b: Self) -> Self {
+            <$float>::mul_add(self, a, b)
+        }
         #[inline]
         fn is_finite(self) -> bool {
             <$float>::is_finite(self)
@@ -96,6 +105,11 @@ macro_rules! element {
 impl Element for f32 {
     element!(f32);
 
+    #[inline(always)]
+    fn exp_lanes(lanes: &mut [Self; BLOCK]) {
+        lanes.iter_mut().for_each(|x| *x = simd::exp(*x));
+    }
+
     fn rows() -> &'static [Kernels<Self>] {
         crate::table::rows_f32()
     }
@@ -103,6 +117,11 @@ impl Element for f32 {
 
 impl Element for f64 {
     element!(f64);
+
+    #[inline(always)]
+    fn exp_lanes(lanes: &mut [Self; BLOCK]) {
+        lanes.iter_mut().for_each(|x| *x = x.exp());
+    }
 
     fn rows() -> &'static [Kernels<Self>] {
         crate::table::rows_f64()

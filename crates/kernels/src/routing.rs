@@ -12,11 +12,15 @@
 //! With `v` starting at zero the first pass has equal couplings, which is dynamic routing (DR); with `v` carried from
 //! slice to slice it is the paper's sequential dynamic routing (SDR). One routine does both.
 //!
+//! Other routings, which the same layer can have instead, are the [`family`]; [`Router`] is the one way to any of them.
+//!
 //! The backward pass runs in two phases. The first walks back in time, recomputes the votes of a slice, and keeps of
 //! it only couplings `c`, the gradients `D` of `r`, and `ds`. The second rebuilds the gradients of the votes,
 //! `du_ij = c_ij ds_j + D_ij v_j`, block by block, and forms `dW` and `dx`. Votes are never held for a sequence.
 
+pub mod family;
 mod fused;
+mod router;
 mod scalar;
 #[cfg(test)]
 mod tests;
@@ -25,6 +29,7 @@ mod tests;
 pub(crate) use fused::neon;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use fused::{avx2, avx512};
+pub use router::{Router, RouterGradient};
 pub(crate) use scalar::{backward as scalar_backward, forward as scalar_forward};
 
 use crate::buffer::Buffer;
@@ -233,6 +238,8 @@ pub struct Workspace<E> {
     /// Gradients of the sums, then the poses they agreed with: `[slices, terms, packed]` each.
     d_sums: Buffer<E>,
     agreed: Buffer<E>,
+    /// For each task of the family, its own scratch.
+    family: Vec<family::Scratch<E>>,
 }
 
 impl<E: Element> Workspace<E> {
@@ -245,6 +252,7 @@ impl<E: Element> Workspace<E> {
             couplings: Buffer::new(),
             d_sums: Buffer::new(),
             agreed: Buffer::new(),
+            family: Vec::new(),
         }
     }
 

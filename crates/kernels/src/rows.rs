@@ -5,6 +5,8 @@ use crate::batch_norm::{self, Factors};
 use crate::conv::{self, Conv, ConvWeights};
 use crate::dense::{self, DenseWeights};
 use crate::dropout::{self, Dropout};
+use crate::routing::family::{self, Layer, Scratch};
+use crate::routing::{GradientPaths, Utterance, UtteranceBack};
 use crate::{attention, layer_norm, lstm, squash, sum};
 
 /// Writes one safe function from a body that is inlined into a function with the instruction set enabled.
@@ -31,9 +33,21 @@ macro_rules! row {
             use crate::simd::Vector as _;
 
             use super::{
-                attention, Adam, Conv, ConvWeights, DenseWeights, Dropout, Factors, adam, batch_norm, conv, dense, dropout,
-                layer_norm, lstm, squash, sum,
+                attention, Adam, Conv, ConvWeights, DenseWeights, Dropout, Factors, GradientPaths, Layer, Scratch,
+                Utterance, UtteranceBack, adam, batch_norm, conv, dense, dropout, family, layer_norm, lstm, squash, sum,
             };
+
+            compiled!($features, family_forward(
+                layer: &Layer<'_, f32>, utterance: &mut Utterance<'_, f32>, scratch: &mut Scratch<f32>,
+            ) {
+                family::walk_forward::<f32, true>(layer, utterance, scratch);
+            });
+            compiled!($features, family_backward(
+                layer: &Layer<'_, f32>, paths: GradientPaths, utterance: &mut UtteranceBack<'_, f32>,
+                scratch: &mut Scratch<f32>,
+            ) {
+                family::walk_backward::<f32, true>(layer, paths, utterance, scratch);
+            });
 
             compiled!($features, conv_forward(
                 weights: &ConvWeights<f32>, x: &[f32], dropout: Option<Dropout>, out: &mut [f32], choices: &mut [u8],

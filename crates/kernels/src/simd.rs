@@ -66,18 +66,37 @@ pub(crate) trait Vector: Copy {
         let x = self.max(Self::splat(-87.0));
         let x = Self::zero().sub(Self::zero().sub(x).max(Self::splat(-88.0)));
         let n = x.mul(Self::splat(std::f32::consts::LOG2_E)).round();
-        // ln 2 in two parts, the first exact in few bits, so that the remainder keeps its precision.
-        let r = n.mul_add(Self::splat(-0.693_359_4), x);
-        let r = n.mul_add(Self::splat(2.121_944_4e-4), r);
-        let p = Self::splat(1.987_569_1e-4);
-        let p = p.mul_add(r, Self::splat(1.398_2e-3));
-        let p = p.mul_add(r, Self::splat(8.333_452e-3));
-        let p = p.mul_add(r, Self::splat(4.166_579_6e-2));
-        let p = p.mul_add(r, Self::splat(1.666_666_5e-1));
-        let p = p.mul_add(r, Self::splat(0.5));
+        let r = n.mul_add(Self::splat(-LN_2[0]), x);
+        let r = n.mul_add(Self::splat(-LN_2[1]), r);
+        let p = Self::splat(EXP[0]);
+        let p = p.mul_add(r, Self::splat(EXP[1]));
+        let p = p.mul_add(r, Self::splat(EXP[2]));
+        let p = p.mul_add(r, Self::splat(EXP[3]));
+        let p = p.mul_add(r, Self::splat(EXP[4]));
+        let p = p.mul_add(r, Self::splat(EXP[5]));
         let p = p.mul_add(r.mul(r), r.add(Self::splat(1.0)));
         p.scale(n)
     }
+}
+
+/// ln 2 in two parts, the first exact in few bits, so that the remainder of a division by it keeps its precision.
+const LN_2: [f32; 2] = [0.693_359_4, -2.121_944_4e-4];
+
+/// e^r is about 1 + r + r² times the polynomial with these coefficients, the highest first, for |r| up to ln 2 / 2.
+const EXP: [f32; 6] = [1.987_569_1e-4, 1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5];
+
+/// e^x by the steps of [`Vector::exp`], for loops that the compiler turns into vectors.
+#[inline(always)]
+pub(crate) fn exp(x: f32) -> f32 {
+    // Numbers this large have no fraction: added, it rounds to a whole number, which then stands in the lowest bits.
+    const WHOLE: f32 = 12_582_912.0;
+    let x = x.clamp(-87.0, 88.0);
+    let shifted = x * std::f32::consts::LOG2_E + WHOLE;
+    let n = shifted - WHOLE;
+    let r = x - n * LN_2[0] - n * LN_2[1];
+    let p = EXP[1..].iter().fold(EXP[0], |p, term| p * r + term);
+    let power = shifted.to_bits().wrapping_sub(WHOLE.to_bits()).wrapping_add(127) << 23;
+    (p * (r * r) + (r + 1.0)) * f32::from_bits(power)
 }
 
 /// A vector of `from[at..]`, `beyond` in the lanes past its end.

@@ -7,6 +7,7 @@ use crate::batch_norm::{self, Factors};
 use crate::conv::{self, Conv, ConvWeights};
 use crate::dense::{self, DenseWeights};
 use crate::dropout::{self, Dropout};
+use crate::routing::family::{self, Layer, Scratch};
 use crate::routing::{self, GradientPaths, Packed, Routing, Utterance, UtteranceBack, Workspace};
 use crate::{Element, attention, layer_norm, lstm, squash, sum};
 
@@ -20,6 +21,10 @@ pub struct Kernels<E> {
     pub routing_forward: RoutingForward<E>,
     /// See [`routing::backward`].
     pub routing_backward: RoutingBackward<E>,
+    /// An utterance through a member of [`family`].
+    pub family_forward: fn(&Layer<'_, E>, &mut Utterance<'_, E>, &mut Scratch<E>),
+    /// An utterance back through it; adds to the gradients in the scratch.
+    pub family_backward: fn(&Layer<'_, E>, GradientPaths, &mut UtteranceBack<'_, E>, &mut Scratch<E>),
     /// [`Conv`] forward: weights, input frames, dropout, output frames, choices (or empty).
     pub conv_forward: fn(&ConvWeights<E>, &[E], Option<Dropout>, &mut [E], &mut [u8]),
     /// The gradient of a maxout spread over its branches: dropout, output gradient, choices, spread gradient.
@@ -81,6 +86,8 @@ fn scalar<E: Element>() -> Kernels<E> {
         name: "scalar",
         routing_forward: routing::scalar_forward,
         routing_backward: routing::scalar_backward,
+        family_forward: family::walk_forward::<E, false>,
+        family_backward: family::walk_backward::<E, false>,
         conv_forward: conv::plain::forward,
         conv_spread: conv::spread::spread,
         conv_input_gradient: conv::plain::input_gradient,
@@ -115,6 +122,8 @@ macro_rules! row {
             name: stringify!($name),
             routing_forward: routing::$name::forward,
             routing_backward: routing::$name::backward,
+            family_forward: $name::family_forward,
+            family_backward: $name::family_backward,
             conv_forward: $name::conv_forward,
             conv_spread: $name::conv_spread,
             conv_input_gradient: $name::conv_input_gradient,

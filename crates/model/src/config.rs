@@ -15,6 +15,7 @@ mod lstm;
 mod overrides;
 mod per_layer;
 mod recipe;
+mod routing;
 mod srf;
 mod training;
 mod transformer;
@@ -22,7 +23,7 @@ mod transformer;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
-pub(crate) use tests::any_srf;
+pub(crate) use tests::{any_srf, routed};
 
 pub use augment::{AugmentConfig, MaskConfig, NoiseConfig};
 pub use cnn::{CnnConfig, CnnDropout, ConvShape};
@@ -32,7 +33,8 @@ pub use lstm::{Directions, LstmConfig, LstmDropout, Merge};
 pub use overrides::{Override, OverrideError};
 pub use per_layer::PerLayer;
 pub use recipe::Recipe;
-pub use srf::{CapsuleShape, Dropout, Gradient, Initialiser, PADDING_CLASS, Routing, SrfConfig};
+pub use routing::{Couplings, Routing, Start};
+pub use srf::{CapsuleShape, Dropout, Gradient, Initialiser, PADDING_CLASS, SrfConfig};
 pub use training::{AdamConfig, KappaStep, ScheduleConfig, TrainingConfig};
 pub use transformer::{TransformerConfig, TransformerDropout};
 

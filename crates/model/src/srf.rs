@@ -22,7 +22,7 @@ use crate::layers::{Decisions, LayerNorm, Lengths};
 use crate::params::{Layout, SrfParams};
 
 use self::block::Block;
-pub use self::block::routing;
+pub use self::block::router;
 pub use crate::loss::{BatchLoss, Labels};
 pub use crate::network::Mode;
 

@@ -18,7 +18,7 @@ pub use self::tap::{LayerHealth, TapConfig, Taps};
 
 use std::sync::Arc;
 
-use kernels::routing::{self, Packed, Routing, Tap, Utterance, Workspace};
+use kernels::routing::{Router, Tap, Utterance, Workspace};
 use kernels::{ConvWeights, DenseWeights, Element, log_softmax};
 
 use crate::config::SrfConfig;
@@ -57,8 +57,7 @@ struct Norm<E> {
 }
 
 struct CapsuleLayer<E> {
-    routing: Routing,
-    packed: Packed<E>,
+    router: Router<E>,
     norm: Norm<E>,
 }
 
@@ -74,10 +73,9 @@ impl<E: Element> StreamingSrf<E> {
         let mut proj = DenseWeights::new(config.flat_width(), config.primary_height);
         proj.pack(slots.proj.kernel.of(values), Some(slots.proj.bias.of(values)));
         let layers = config.capsule_shapes().zip(slots.caps.iter().zip(&slots.ln_caps)).map(|(shape, (caps, norm))| {
-            let routing = srf::routing(config, shape);
-            let mut packed = Packed::new(&routing);
-            packed.pack(&routing, caps.weight.of(values), caps.bias.of(values));
-            CapsuleLayer { routing, packed, norm: Norm::new(*norm, values) }
+            let mut router = srf::router(config, shape);
+            router.pack(caps.weight.of(values), caps.bias.of(values), caps.own.of(values));
+            CapsuleLayer { router, norm: Norm::new(*norm, values) }
         });
         Self {
             conv1: ConvStage::new(conv1, slots.slicer.bn1, values),
@@ -155,8 +153,8 @@ pub struct SrfStream<E> {
     halves: Window<E>,
     numbers: Window<E>,
     capsules: Vec<Window<E>>,
-    /// Outputs of each capsule layer's last slice.
-    poses: Vec<Vec<E>>,
+    /// What each capsule layer's last slice leaves to the next: its outputs, or what its routing wants.
+    states: Vec<Vec<E>>,
     scratch: Scratch<E>,
     /// What the routing decides, if anybody looks.
     taps: Option<Box<Taps<E>>>,
@@ -182,7 +180,7 @@ impl<E: Element> SrfStream<E> {
             halves: Window::new(halves * config.filters, 3, 2, [1, 1]),
             numbers: Window::new(config.primary_height, 3, 1, [1, 1]),
             capsules: config.capsule_shapes().map(of_layer).collect(),
-            poses: vec![Vec::new(); config.layers],
+            states: vec![Vec::new(); config.layers],
             scratch: Scratch { a: Vec::new(), b: Vec::new(), saved: Vec::new(), workspace: Workspace::new() },
             taps: None,
             net,
@@ -191,7 +189,7 @@ impl<E: Element> SrfStream<E> {
 
     /// Opens a tap on the routing, or closes it with `None`; what the stream computes stays the same.
     pub fn tap(&mut self, config: Option<TapConfig>) {
-        let layers = self.net.layers.iter().map(|layer| layer.routing);
+        let layers = self.net.layers.iter().map(|layer| layer.router.routing());
         self.taps = config.map(|config| Box::new(Taps::new(config, layers)));
     }
 
@@ -225,7 +223,7 @@ impl<E: Element> SrfStream<E> {
         self.halves.reset();
         self.numbers.reset();
         self.capsules.iter_mut().for_each(Window::reset);
-        self.poses.iter_mut().for_each(Vec::clear);
+        self.states.iter_mut().for_each(Vec::clear);
     }
 
     /// Values that the buffers of this stream have room for.
@@ -233,13 +231,13 @@ impl<E: Element> SrfStream<E> {
     fn capacity(&self) -> usize {
         let windows = [&self.frames, &self.halves, &self.numbers].into_iter().chain(&self.capsules);
         let Scratch { a, b, saved, workspace: _ } = &self.scratch;
-        let vectors = [a, b, saved].into_iter().chain(&self.poses);
+        let vectors = [a, b, saved].into_iter().chain(&self.states);
         windows.map(Window::capacity).sum::<usize>() + vectors.map(Vec::capacity).sum::<usize>()
     }
 
     /// Takes what the windows hold through all layers.
     fn run(&mut self, is_end: bool, log_probs: &mut Vec<E>) {
-        let Self { net, frames, halves, numbers, capsules, poses, scratch, taps } = self;
+        let Self { net, frames, halves, numbers, capsules, states, scratch, taps } = self;
         let Scratch { a, b, saved, workspace } = scratch;
         net.conv1.run(frames, a, b);
         halves.push_or_end(b, is_end);
@@ -254,10 +252,10 @@ impl<E: Element> SrfStream<E> {
         resize(b, a.len());
         (E::kernels().squash_forward)(a, net.config.primary_depth, b);
         net.ln_in.run(b, saved, a);
-        for (index, ((layer, window), pose)) in net.layers.iter().zip(capsules).zip(poses).enumerate() {
+        for (index, ((layer, window), state)) in net.layers.iter().zip(capsules).zip(states).enumerate() {
             window.push_or_end(a, is_end);
             let tap = taps.as_deref_mut().and_then(|taps| taps.open(index, window.n_ready()));
-            layer.run(window, pose, workspace, tap, b);
+            layer.run(window, state, saved, workspace, tap, b);
             if let Some(taps) = taps {
                 taps.close(index);
             }
@@ -276,26 +274,27 @@ impl<E: Element> SrfStream<E> {
 }
 
 impl<E: Element> CapsuleLayer<E> {
-    /// Routes the slices that `window` has ready; `pose` is the output of the slice before, empty at the start.
+    /// Routes the slices that `window` has ready; `state` is what the slice before left, empty at the start.
     fn run(
         &self,
         window: &mut Window<E>,
-        pose: &mut Vec<E>,
+        state: &mut Vec<E>,
+        saved: &mut Vec<E>,
         workspace: &mut Workspace<E>,
         tap: Option<Tap<'_, E>>,
         out: &mut Vec<E>,
     ) {
         let n_slices = window.n_ready();
-        let width = self.routing.output_len();
-        resize(out, n_slices * width);
+        resize(out, n_slices * self.router.routing().output_len());
         if n_slices == 0 {
             return;
         }
-        let inputs = window.ready(n_slices);
-        let utterance = Utterance { n_slices, inputs, state: pose, outputs: out, saved: &mut [], tap };
-        routing::forward(&self.routing, &self.packed, &mut [utterance], workspace);
-        pose.clear();
-        pose.extend_from_slice(&out[(n_slices - 1) * width..]);
+        resize(saved, self.router.saved_len(n_slices, false));
+        let utterance = Utterance { n_slices, inputs: window.ready(n_slices), state, outputs: out, saved, tap };
+        self.router.forward(&mut [utterance], workspace);
+        let last = self.router.last_state(out, saved);
+        state.clear();
+        state.extend_from_slice(last);
         window.advance(n_slices);
     }
 }

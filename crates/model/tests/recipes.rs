@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use model::config::{
-    AdamConfig, Cmvn, CnnConfig, Dropout, Initialiser, LstmConfig, ModelConfig, Recipe, Routing, ScheduleConfig,
-    SrfConfig, TransformerConfig,
+    AdamConfig, Cmvn, CnnConfig, Couplings, Dropout, Initialiser, LstmConfig, ModelConfig, Recipe, Routing,
+    ScheduleConfig, SrfConfig, Start, TransformerConfig,
 };
 use model::params::Layout;
 
@@ -118,6 +118,37 @@ fn every_recipe_file_is_a_row_of_the_tables() {
         .map(|(corpus, file)| format!("{corpus}/{}", file.path().file_stem().unwrap().display()))
         .collect();
     assert_eq!(found, names().map(str::to_owned).collect());
+}
+
+/// Recipes of the routing family, and the parameters each has beyond those of SDR: with 5460 pairs of capsules and 81
+/// output capsules, two for each output (EM), a row of 8 and a bias for each pair and a gate for each output (self), one for
+/// each pair (learned start).
+const FAMILY: &[(&str, u64)] = &[
+    ("sdr", 0),
+    ("em", 2 * 81),
+    ("self", 9 * 5460 + 81),
+    ("inverted", 0),
+    ("min-max", 0),
+    ("entropy", 0),
+    ("learned-start", 5460),
+];
+
+#[test]
+fn every_recipe_of_the_family_is_the_demo_with_another_routing() {
+    let demo = load("builtin/demo");
+    for &(name, n_more) in FAMILY {
+        let recipe = load(&format!("builtin/family/{name}"));
+        assert_eq!(recipe.summary().parameters.total, demo.summary().parameters.total + n_more, "{name}");
+        assert_eq!(Layout::new(&recipe.model).n_values() as u64, recipe.summary().parameters.total, "{name}");
+        assert_eq!(recipe.summary().look_ahead_frames, demo.summary().look_ahead_frames, "{name}");
+        let srf = srf(&recipe).clone();
+        let plain = (Routing::Sdr, Couplings::Softmax, Start::Zero);
+        let model = SrfConfig { routing: plain.0, couplings: plain.1, start: plain.2, entropy: None, ..srf.clone() };
+        assert_eq!(srf == model, name == "sdr", "{name}");
+        assert_eq!(Recipe { model: ModelConfig::Srf(model), ..recipe.clone() }, demo, "{name}");
+    }
+    let n_files = fs::read_dir(recipes().join("builtin/family")).unwrap().count();
+    assert_eq!(n_files, FAMILY.len());
 }
 
 #[test]

@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::Exit;
 use crate::printer::Printer;
 
-use self::presets::Preset;
+use self::presets::{Preset, Subject};
 
 /// Measure speed: the kernels of a network, a training step, decoding, or whole streams
 #[derive(clap::Args)]
@@ -26,6 +26,7 @@ Examples:
   srf bench train --model srf7 --threads 2
   srf bench decode --model srf7 --threads 1 --json
   srf bench kernels --model srf10big --threads 1
+  srf bench train --recipe recipes/builtin/family/em.toml
   srf bench streams --streams 100 --threads 2
   srf bench soak --hours 10")]
 pub(crate) struct Args {
@@ -35,6 +36,10 @@ pub(crate) struct Args {
     /// A network of the paper's tables
     #[arg(long, value_name = "NAME", default_value = "srf7")]
     model: Preset,
+
+    /// The network of a recipe, instead of one by name
+    #[arg(long, value_name = "FILE", conflicts_with = "model")]
+    recipe: Option<PathBuf>,
 
     /// Threads [default: all cores]
     #[arg(long, value_name = "N")]
@@ -85,7 +90,7 @@ enum What {
 #[derive(Serialize)]
 struct Report {
     what: &'static str,
-    model: Preset,
+    model: String,
     parameters: u64,
     threads: usize,
     row: &'static str,
@@ -106,14 +111,15 @@ struct Report {
 }
 
 pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
-    let Args { what, model, threads, steps, dir, beam, streams, hours, json } = args;
-    let setup = streams::Setup { model, dir: dir.as_deref(), beam };
+    let Args { what, model, recipe, threads, steps, dir, beam, streams, hours, json } = args;
+    let subject = &Subject::new(model, recipe.as_deref())?;
+    let setup = streams::Setup { subject, dir: dir.as_deref(), beam };
     let pool = machine::pool(threads)?;
     pool.install(|| match what {
-        What::Kernels => kernels::run(model, steps, json, out),
-        What::Train => show(&train::measure(model, steps), json, out),
-        What::Decode => show(&decode::measure(model, steps), json, out),
-        What::Beam => decode::beam(model, steps, beam, json, out),
+        What::Kernels => kernels::run(subject, steps, json, out),
+        What::Train => show(&train::measure(subject, steps), json, out),
+        What::Decode => show(&decode::measure(subject, steps), json, out),
+        What::Beam => decode::beam(subject, steps, beam, json, out),
         What::Streams => streams::many(setup, streams, json, out),
         What::Soak => streams::long(setup, hours, json, out),
     })?;
@@ -125,7 +131,7 @@ fn show(report: &Report, json: bool, out: &Printer) -> anyhow::Result<()> {
         return Ok(out.line(serde_json::to_string(report)?)?);
     }
     let Report { what, model, parameters, threads, row, frames, .. } = report;
-    out.line(format_args!("{what} {}: {parameters} parameters, {threads} threads, {row}", model.name()))?;
+    out.line(format_args!("{what} {model}: {parameters} parameters, {threads} threads, {row}"))?;
     out.line(format_args!("  {:>10.0} frames a second ({frames} in {:.4} s)", report.frames_per_s, report.step_s))?;
     out.line(format_args!("  {:>10.5} real-time factor", report.xrt))?;
     out.line(format_args!("  {:>10.4} s median of the steps", report.step_median_s))?;
@@ -137,15 +143,15 @@ fn show(report: &Report, json: bool, out: &Printer) -> anyhow::Result<()> {
 }
 
 impl Report {
-    fn new(what: &'static str, model: Preset, frames: usize, flops: f64, mut seconds: Vec<f64>) -> Self {
+    fn new(what: &'static str, subject: &Subject, frames: usize, flops: f64, mut seconds: Vec<f64>) -> Self {
         seconds.sort_by(f64::total_cmp);
         let step_s = seconds[0];
         let sgemm_gflops = machine::sgemm_gflops();
         let gflops = flops / step_s / 1e9;
         Self {
             what,
-            model,
-            parameters: model.parameters(),
+            model: subject.name.clone(),
+            parameters: subject.config.parameters().total,
             threads: rayon::current_num_threads(),
             row: machine::row(),
             frames,

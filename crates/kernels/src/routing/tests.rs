@@ -163,7 +163,7 @@ fn cases<E: Element>(seed: u64) -> Vec<Case<E>> {
 }
 
 /// The largest difference, relative to the largest value.
-fn error<A: Element, B: Element>(a: &[A], b: &[B]) -> f64 {
+pub(super) fn error<A: Element, B: Element>(a: &[A], b: &[B]) -> f64 {
     assert_eq!(a.len(), b.len());
     let scale = b.iter().map(|b| b.to_f64().abs()).fold(1e-6, f64::max);
     let worst = a.iter().zip(b).map(|(a, b)| (a.to_f64() - b.to_f64()).abs());

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::limits::{check_parameters, check_rates, check_shared, conv_widths, default_features, default_filters};
+use super::routing::{self, Couplings, Routing, Start, is_default};
 use super::{InvalidConfig, PerLayer};
 use crate::summary;
 
@@ -14,7 +15,6 @@ pub const PADDING_CLASS: usize = 0;
 const MAX_HEIGHT: usize = 4096;
 const MAX_DEPTH: usize = 256;
 const MAX_WINDOW: usize = 32;
-const MAX_ITERATIONS: usize = 32;
 
 /// The network of the paper: two strided maxout convolutions, a capsulation block, `layers` capsule layers, and the
 /// lengths of the class capsules.
@@ -61,6 +61,15 @@ pub struct SrfConfig {
     /// Iterations of the routing within a slice (Λ).
     #[serde(default = "default_iterations")]
     pub iterations: usize,
+    /// How agreements become couplings, in `sdr` and `dr`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub couplings: Couplings,
+    /// How much couplings are held back from leaving equality (λ), in `sdr` and `dr`; none: not at all.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub entropy: Option<f64>,
+    /// What agreements start from, in `sdr` and `dr`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub start: Start,
     /// How the weights of the capsule layers are drawn.
     #[serde(default)]
     pub initialiser: Initialiser,
@@ -70,17 +79,6 @@ pub struct SrfConfig {
     /// Rates of dropout while training.
     #[serde(default)]
     pub dropout: Dropout,
-}
-
-/// How the coupling coefficients of a slice are found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Routing {
-    /// Sequential dynamic routing: a slice starts from its agreement with the output of the slice before.
-    #[default]
-    Sdr,
-    /// Dynamic routing: every slice starts from equal couplings.
-    Dr,
 }
 
 /// How the weights of the capsule layers are drawn; all other weights are always drawn by `fan_avg`.
@@ -204,6 +202,9 @@ impl SrfConfig {
             window_right: default_window(),
             routing: Routing::default(),
             iterations: default_iterations(),
+            couplings: Couplings::default(),
+            entropy: None,
+            start: Start::default(),
             initialiser: Initialiser::default(),
             gradient: Gradient::default(),
             dropout: Dropout::default(),
@@ -242,6 +243,7 @@ impl SrfConfig {
     /// Checks every value against its bounds.
     pub fn validate(&self) -> Result<(), InvalidConfig> {
         self.validate_sizes()?;
+        routing::check(self)?;
         self.validate_rates()?;
         check_parameters(summary::srf_parameters(self))
     }
@@ -255,8 +257,7 @@ impl SrfConfig {
         self.hidden_height.check("model.hidden_height", n_hidden, 1, MAX_HEIGHT)?;
         self.hidden_depth.check("model.hidden_depth", n_hidden, 1, MAX_DEPTH)?;
         self.window_left.check("model.window_left", self.layers, 0, MAX_WINDOW)?;
-        self.window_right.check("model.window_right", self.layers, 0, MAX_WINDOW)?;
-        InvalidConfig::unless_within("model.iterations", self.iterations, 1, MAX_ITERATIONS)
+        self.window_right.check("model.window_right", self.layers, 0, MAX_WINDOW)
     }
 
     fn validate_rates(&self) -> Result<(), InvalidConfig> {

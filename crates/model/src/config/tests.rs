@@ -93,6 +93,56 @@ fn values_out_of_bounds_are_told_with_line_key_value_and_bounds() {
 }
 
 #[test]
+fn choices_of_routing_that_make_no_sense_are_told_in_one_line() {
+    let cases = [
+        (
+            "routing = \"em\"\ncouplings = \"min_max\"",
+            "r.toml:5: `model.couplings` is min_max, expected `softmax` with routing `em`; this is a choice of `sdr` and `dr`",
+        ),
+        (
+            "routing = \"self\"\nstart = \"learned\"",
+            "r.toml:5: `model.start` is learned, expected `zero` with routing `self`; this is a choice of `sdr` and `dr`",
+        ),
+        (
+            "routing = \"inverted\"\nentropy = 2",
+            "r.toml:5: `model.entropy` is 2, expected no such key but with routing `sdr` or `dr`",
+        ),
+        (
+            "entropy = 2\ncouplings = \"min_max\"",
+            "r.toml:4: `model.entropy` is 2, expected no such key with couplings `min_max`: it is the softmax that it softens",
+        ),
+        ("entropy = 0", "r.toml:4: `model.entropy` is 0, expected 0.001 to 1000"),
+        ("entropy = nan", "r.toml:4: `model.entropy` is NaN, expected 0.001 to 1000"),
+        (
+            "routing = \"self\"\niterations = 2",
+            "r.toml:5: `model.iterations` is 2, expected 1 with routing `self`, which decides at once",
+        ),
+        (
+            "routing = \"inverted\"\nclass_depth = 1",
+            "r.toml:5: `model.class_depth` is 1, expected at least 2 with routing `inverted`, which norms the values of a capsule",
+        ),
+        (
+            "routing = \"inverted\"\nhidden_depth = [8, 8, 1, 8, 8, 8]",
+            "r.toml:5: `model.hidden_depth` is 1, expected at least 2 with routing `inverted`, which norms the values of a capsule",
+        ),
+    ];
+    for (keys, expected) in cases {
+        assert_eq!(told(keys), expected);
+    }
+    let first = SrfConfig::new(5);
+    assert!(routed(&first).iter().all(|config| config.validate().is_ok()));
+}
+
+#[test]
+fn a_network_without_choices_of_routing_is_written_without_their_keys() {
+    let text = ModelConfig::Srf(SrfConfig::new(5)).format();
+    assert!(["couplings", "entropy", "start"].iter().all(|key| !text.contains(key)), "{text}");
+    let srf = SrfConfig { entropy: Some(2.0), start: Start::Learned, ..SrfConfig::new(5) };
+    let text = ModelConfig::Srf(srf).format();
+    assert!(text.contains("entropy = 2.0\nstart = \"learned\"\n"), "{text}");
+}
+
+#[test]
 fn unknown_keys_and_values_of_the_wrong_kind_are_told_with_their_line() {
     let cases = [
         ("layers = \"7\"", "r.toml:4: found string \"7\", expected a whole number, 0 or more, in `layers`"),
@@ -106,7 +156,10 @@ fn unknown_keys_and_values_of_the_wrong_kind_are_told_with_their_line() {
             "window_left = [1, -1]",
             "r.toml:4: invalid value: integer `-1`, expected a whole number, 0 or more, or a list of them, one for each layer, in `window_left`",
         ),
-        ("routing = \"em\"", "r.toml:4: unknown value `em`, expected `sdr` or `dr`, in `routing`"),
+        (
+            "routing = \"ema\"",
+            "r.toml:4: unknown value `ema`, expected one of `sdr`, `dr`, `em`, `self`, `inverted`, in `routing`",
+        ),
         (
             "dropout.inputs = 0.1",
             "r.toml:4: unknown key `inputs`, expected one of `conv`, `input`, `between`, in `dropout`",
@@ -197,18 +250,41 @@ fn per_layer(n_layers: usize, least: usize, most: usize) -> impl Strategy<Value 
     prop_oneof![(least..=most).prop_map(PerLayer::Same), each]
 }
 
+/// The network with every routing that is worth a test: SDR and DR in the first three, then the family.
+pub(crate) fn routed(config: &SrfConfig) -> Vec<SrfConfig> {
+    let with = |routing, iterations| SrfConfig { routing, iterations, ..config.clone() };
+    let min_max = |config| SrfConfig { couplings: Couplings::MinMax, ..config };
+    let entropy = |config| SrfConfig { entropy: Some(2.0), ..config };
+    let learned = |config| SrfConfig { start: Start::Learned, ..config };
+    vec![
+        with(Routing::Sdr, 1),
+        with(Routing::Sdr, 2),
+        with(Routing::Dr, 2),
+        with(Routing::Em, 1),
+        with(Routing::Em, 2),
+        with(Routing::SelfRouting, 1),
+        with(Routing::Inverted, 1),
+        with(Routing::Inverted, 2),
+        min_max(with(Routing::Sdr, 1)),
+        min_max(learned(with(Routing::Dr, 2))),
+        entropy(with(Routing::Sdr, 2)),
+        entropy(learned(with(Routing::Dr, 2))),
+        learned(with(Routing::Sdr, 1)),
+    ]
+}
+
 /// Any small network.
 pub(crate) fn any_srf() -> impl Strategy<Value = SrfConfig> {
     let sizes = (1_usize..5).prop_flat_map(|layers| {
         let hidden = (per_layer(layers - 1, 1, 5), per_layer(layers - 1, 1, 4));
         (Just(layers), hidden, per_layer(layers, 0, 3), per_layer(layers, 0, 3))
     });
-    let numbers = (1_usize..20, 3_usize..9, 1_usize..5, 1_usize..6, 1_usize..5, 1_usize..5, 1_usize..4);
-    let choices = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), 0.0..0.99);
+    let numbers = (1_usize..20, 3_usize..9, 1_usize..5, 1_usize..6, 1_usize..5, 1_usize..5);
+    let choices = (any::<prop::sample::Index>(), any::<bool>(), any::<bool>(), any::<bool>(), 0.0..0.99);
     (sizes, numbers, choices).prop_map(|((layers, (heights, depths), left, right), numbers, choices)| {
-        let (features, classes, filters, primary_height, primary_depth, class_depth, iterations) = numbers;
-        let (is_dr, is_normal, through_iterations, through_time, between) = choices;
-        SrfConfig {
+        let (features, classes, filters, primary_height, primary_depth, class_depth) = numbers;
+        let (routing, is_normal, through_iterations, through_time, between) = choices;
+        let config = SrfConfig {
             features,
             classes,
             filters,
@@ -220,12 +296,14 @@ pub(crate) fn any_srf() -> impl Strategy<Value = SrfConfig> {
             class_depth,
             window_left: left,
             window_right: right,
-            routing: if is_dr { Routing::Dr } else { Routing::Sdr },
-            iterations,
             initialiser: if is_normal { Initialiser::Normal } else { Initialiser::FanAvg },
             gradient: Gradient { through_iterations, through_time },
             dropout: Dropout { between, ..Dropout::default() },
-        }
+            ..SrfConfig::new(classes)
+        };
+        let config = routing.get(&routed(&config)).clone();
+        // Capsules of a single value cannot be normed.
+        if config.validate().is_ok() { config } else { SrfConfig { routing: Routing::Em, ..config } }
     })
 }
 

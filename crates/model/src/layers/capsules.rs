@@ -6,9 +6,10 @@
 //! # Shapes
 //! - in: slices of `[height][depth]` with the window's left and right part as margin
 //! - out: slices of `[n_out][depth_out]`, as many as came in
-//! - W `[window * height][n_out][depth_out][depth]`, b `[window * height][n_out][depth_out]`
+//! - W `[window * height][n_out][depth_out][depth]`, b `[window * height][n_out][depth_out]`; what a routing of the
+//!   [`family`](kernels::routing::family) has of its own, rows of `[n_out]`
 
-use kernels::routing::{self, GradientPaths, Packed, Routing, Saved, Tap, Utterance, UtteranceBack, Workspace};
+use kernels::routing::{GradientPaths, Router, RouterGradient, Tap, Utterance, UtteranceBack, Workspace};
 use kernels::{Buffer, Element};
 
 use crate::frames::{Frames, split};
@@ -20,6 +21,8 @@ pub struct CapsuleParams<'a, E> {
     pub weight: &'a [E],
     /// b.
     pub bias: &'a [E],
+    /// The routing's own.
+    pub own: &'a [E],
 }
 
 /// Their gradients, which a backward pass adds to.
@@ -28,6 +31,8 @@ pub struct CapsuleGradient<'a, E> {
     pub weight: &'a mut [E],
     /// Of b.
     pub bias: &'a mut [E],
+    /// Of the routing's own.
+    pub own: &'a mut [E],
 }
 
 /// What the routing of an utterance decided, `[slice][input capsule][output capsule]` each.
@@ -39,20 +44,18 @@ pub struct Decisions<E> {
     pub agreements: Vec<E>,
 }
 
-/// The layer; saves the sums before the squash.
+/// The layer; saves what its router wants on the way back.
 pub struct Capsules<E> {
-    routing: Routing,
+    router: Router<E>,
+    gradient: RouterGradient<E>,
     paths: GradientPaths,
-    packed: Packed<E>,
-    d_packed: Packed<E>,
     saved: Buffer<E>,
 }
 
 impl<E: Element> Capsules<E> {
     /// A layer that routes so and lets gradients pass there.
-    pub fn new(routing: Routing, paths: GradientPaths) -> Self {
-        let (packed, d_packed) = (Packed::new(&routing), Packed::new(&routing));
-        Self { routing, paths, packed, d_packed, saved: Buffer::new() }
+    pub fn new(router: Router<E>, paths: GradientPaths) -> Self {
+        Self { gradient: router.new_gradient(), router, paths, saved: Buffer::new() }
     }
 
     /// Computes `y` from `x`; fills `decisions`, one for each utterance, unless it is empty.
@@ -64,11 +67,11 @@ impl<E: Element> Capsules<E> {
         workspace: &mut Workspace<E>,
         decisions: &mut [Decisions<E>],
     ) {
-        let routing = self.routing;
-        self.packed.pack(&routing, params.weight, params.bias);
+        self.router.pack(params.weight, params.bias, params.own);
+        let (router, routing) = (&self.router, self.router.routing());
         y.resize_for(x.lengths().iter().copied());
-        self.saved.resize(Saved::len(&routing, x.n_frames()));
-        let saved = split(&mut self.saved, x.lengths().iter().map(|&n| Saved::len(&routing, n)));
+        self.saved.resize(router.saved_len(x.n_frames(), true));
+        let saved = split(&mut self.saved, x.lengths().iter().map(|&n| router.saved_len(n, true)));
         let mut taps = decisions.iter_mut().zip(x.lengths()).map(|(d, &n)| d.tap(n * routing.n_in * routing.n_out));
         let mut utterances: Vec<_> = y
             .each_real_mut()
@@ -80,7 +83,7 @@ impl<E: Element> Capsules<E> {
                 Utterance { n_slices: x.lengths()[n], inputs, state: &[], outputs, saved, tap: taps.next() }
             })
             .collect();
-        routing::forward(&routing, &self.packed, &mut utterances, workspace);
+        router.forward(&mut utterances, workspace);
     }
 
     /// Adds to the gradients of the parameters and writes that of `x`, margin included, from that of `y`.
@@ -95,9 +98,9 @@ impl<E: Element> Capsules<E> {
         grad_x: &mut Frames<E>,
         workspace: &mut Workspace<E>,
     ) {
-        let routing = self.routing;
+        let (router, routing) = (&self.router, self.router.routing());
         grad_x.resize_for(x.lengths().iter().copied());
-        let saved = split(&mut self.saved, x.lengths().iter().map(|&n| Saved::len(&routing, n)));
+        let saved = split(&mut self.saved, x.lengths().iter().map(|&n| router.saved_len(n, true)));
         let mut utterances: Vec<_> = grad_x
             .each_padded_mut()
             .into_iter()
@@ -117,8 +120,8 @@ impl<E: Element> Capsules<E> {
                 }
             })
             .collect();
-        routing::backward(&routing, &self.packed, self.paths, &mut utterances, &mut self.d_packed, workspace);
-        self.d_packed.add_to(&routing, gradient.weight, gradient.bias);
+        router.backward(self.paths, &mut utterances, &mut self.gradient, workspace);
+        self.gradient.add_to(&routing, gradient.weight, gradient.bias, gradient.own);
     }
 }
 

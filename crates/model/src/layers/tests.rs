@@ -2,7 +2,7 @@
 
 use kernels::Conv;
 use kernels::check::{dot, gradient_error};
-use kernels::routing::{GradientPaths, Routing, Workspace};
+use kernels::routing::{GradientPaths, Router, Routing, Workspace};
 
 use super::*;
 use crate::frames::Frames;
@@ -144,14 +144,14 @@ fn gradients_of_capsules_equal_finite_differences() {
     let n_biases = n_weights / ROUTING.depth_in;
     for (is_sequential, n_iterations) in [(true, 1), (true, 2), (false, 2)] {
         let routing = Routing { is_sequential, n_iterations, ..ROUTING };
-        let mut layer = Capsules::<f64>::new(routing, GradientPaths::FULL);
+        let mut layer = Capsules::<f64>::new(Router::new(routing, None), GradientPaths::FULL);
         let (x, grad_y) = (random_frames("x", 6, [2, 0]), random_frames("dy", 12, [0, 0]));
         let [weight, bias] = [random_values("W", n_weights), random_values("b", n_biases)];
         let (mut y, mut grad_x, mut workspace) = (Frames::new(12, [0, 0]), Frames::new(6, [2, 0]), Workspace::new());
-        layer.forward(CapsuleParams { weight: &weight, bias: &bias }, &x, &mut y, &mut workspace, &mut []);
+        layer.forward(CapsuleParams { weight: &weight, bias: &bias, own: &[] }, &x, &mut y, &mut workspace, &mut []);
         // Gradients are added to what is there.
         let (mut d_weight, mut d_bias) = (vec![1.0; n_weights], vec![1.0; n_biases]);
-        let gradient = CapsuleGradient { weight: &mut d_weight, bias: &mut d_bias };
+        let gradient = CapsuleGradient { weight: &mut d_weight, bias: &mut d_bias, own: &mut [] };
         layer.backward(&x, &y, &grad_y, gradient, &mut grad_x, &mut workspace);
         let of_params = d_weight.iter().chain(&d_bias).map(|g| g - 1.0);
         let slopes: Vec<f64> = of_params.chain(real(&grad_x)).collect();
@@ -160,7 +160,7 @@ fn gradients_of_capsules_equal_finite_differences() {
             let (bias, frames) = rest.split_at(n_biases);
             let mut x = x.clone();
             fill(&mut x, frames);
-            layer.forward(CapsuleParams { weight, bias }, &x, &mut y, &mut workspace, &mut []);
+            layer.forward(CapsuleParams { weight, bias, own: &[] }, &x, &mut y, &mut workspace, &mut []);
             dot(&real(&y), &real(&grad_y))
         });
         assert!(error < 1e-8, "{routing:?}: {error}");
@@ -170,11 +170,11 @@ fn gradients_of_capsules_equal_finite_differences() {
 #[test]
 fn decisions_are_kept_for_every_utterance_and_couplings_sum_to_one() {
     let Routing { n_in, n_out, depth_in, depth_out, .. } = ROUTING;
-    let mut layer = Capsules::<f64>::new(ROUTING, GradientPaths::FULL);
+    let mut layer = Capsules::<f64>::new(Router::new(ROUTING, None), GradientPaths::FULL);
     let x = random_frames("x", 6, [1, 1]);
     let weight = random_values("W", n_in * n_out * depth_out * depth_in);
     let bias = random_values("b", n_in * n_out * depth_out);
-    let params = CapsuleParams { weight: &weight, bias: &bias };
+    let params = CapsuleParams { weight: &weight, bias: &bias, own: &[] };
     let mut y = Frames::new(12, [0, 0]);
     let mut decisions = vec![Decisions::default(); LENGTHS.len()];
     layer.forward(params, &x, &mut y, &mut Workspace::new(), &mut decisions);

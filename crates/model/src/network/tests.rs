@@ -5,12 +5,18 @@ use super::testing::{Case, greedy, only, worst_error};
 use super::*;
 use crate::config::{
     AdamConfig, CnnConfig, CnnDropout, Directions, Dropout, KappaStep, LstmConfig, LstmDropout, Merge, PerLayer,
-    Routing, ScheduleConfig, SrfConfig, TransformerConfig, TransformerDropout,
+    ScheduleConfig, SrfConfig, TransformerConfig, TransformerDropout, routed,
 };
 use crate::optim::Adam;
 
 /// A network of every kind and shape with `features`, `classes` and sizes of about `size`.
 pub(crate) fn networks(features: usize, classes: usize, size: usize, rate: f64) -> Vec<ModelConfig> {
+    let capsules = capsule_networks(features, classes, size, rate).into_iter().map(ModelConfig::Srf);
+    other_networks(features, classes, size, rate).into_iter().chain(capsules).collect()
+}
+
+/// Those without capsules.
+fn other_networks(features: usize, classes: usize, size: usize, rate: f64) -> Vec<ModelConfig> {
     let dropout = LstmDropout { conv: rate, input: rate, between: rate };
     let lstm = LstmConfig { features, filters: size, layers: 2, cells: size, dropout, ..LstmConfig::new(classes) };
     let dropout = CnnDropout { conv: rate, input: rate, between: rate };
@@ -37,7 +43,7 @@ pub(crate) fn networks(features: usize, classes: usize, size: usize, rate: f64) 
         ..TransformerConfig::new(classes)
     };
     let forward = Directions::Forward;
-    let mut all = vec![
+    vec![
         ModelConfig::Lstm(lstm.clone()),
         ModelConfig::Lstm(LstmConfig { merge: Merge::Average, front_end: true, ..lstm.clone() }),
         ModelConfig::Lstm(LstmConfig { directions: forward, ..lstm.clone() }),
@@ -51,30 +57,24 @@ pub(crate) fn networks(features: usize, classes: usize, size: usize, rate: f64) 
             heads: 1,
             ..transformer
         }),
-    ];
-    all.extend(capsule_networks(features, classes, size, rate).map(ModelConfig::Srf));
-    all
+    ]
 }
 
 /// Capsules with every routing: layers of different heights, depths and windows.
-fn capsule_networks(features: usize, classes: usize, size: usize, rate: f64) -> [SrfConfig; 3] {
-    [(Routing::Sdr, 1, [1, 0, 2]), (Routing::Sdr, 2, [1, 1, 1]), (Routing::Dr, 2, [0, 2, 1])].map(
-        |(routing, iterations, window_left)| SrfConfig {
-            features,
-            filters: size,
-            layers: 3,
-            primary_height: size,
-            hidden_height: PerLayer::Each(vec![size + 1, size - 1]),
-            primary_depth: 8,
-            hidden_depth: PerLayer::Each(vec![3, 5]),
-            class_depth: 2,
-            window_left: PerLayer::Each(window_left.to_vec()),
-            routing,
-            iterations,
-            dropout: Dropout { conv: rate, input: rate, between: rate },
-            ..SrfConfig::new(classes)
-        },
-    )
+fn capsule_networks(features: usize, classes: usize, size: usize, rate: f64) -> Vec<SrfConfig> {
+    routed(&SrfConfig {
+        features,
+        filters: size,
+        layers: 3,
+        primary_height: size,
+        hidden_height: PerLayer::Each(vec![size + 1, size - 1]),
+        primary_depth: 8,
+        hidden_depth: PerLayer::Each(vec![3, 5]),
+        class_depth: 8,
+        window_left: PerLayer::Each(vec![1, 0, 2]),
+        dropout: Dropout { conv: rate, input: rate, between: rate },
+        ..SrfConfig::new(classes)
+    })
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn gradients_of_every_tensor_equal_finite_differences() {
         Mode { uses_batch_statistics: true, ..Mode::default() },
         Mode { uses_batch_statistics: true, draw, ..Mode::default() },
     ];
-    for config in networks(6, 5, 3, 0.3) {
+    for config in other_networks(6, 5, 3, 0.3) {
         let mut case = Case::<f64>::new(&config, 2);
         let x = case.batch(3, &[26, 9, 13, 0]);
         let values = case.values.clone();

@@ -2,7 +2,7 @@
 
 use super::slots::{DenseSlots, MaxoutSlots, NormSlots, SlicerSlots, dense, maxout, norm};
 use super::{Init, Layout, Slot};
-use crate::config::{CapsuleShape, Initialiser, SrfConfig};
+use crate::config::{CapsuleShape, Initialiser, Routing, SrfConfig, Start};
 
 /// Deviation of the normal initialiser.
 const NORMAL: Init = Init::Normal { deviation: 0.1 };
@@ -33,6 +33,8 @@ pub struct CapsuleSlots {
     pub weight: Slot,
     /// `b`, `[inputs, outputs, output depth]`.
     pub bias: Slot,
+    /// What the routing has of its own, in rows of a number for each output: one or several tensors, or nothing.
+    pub own: Slot,
 }
 
 impl SrfParams {
@@ -45,7 +47,7 @@ impl SrfParams {
         let encaps = maxout(layout, "encaps", 1, depth);
         let ln_in = norm(layout, "ln_in", height * depth);
         let shapes = config.capsule_shapes().enumerate();
-        let (caps, ln_caps) = shapes.map(|(i, shape)| capsules(layout, i + 1, shape, config.initialiser)).unzip();
+        let (caps, ln_caps) = shapes.map(|(i, shape)| capsules(layout, i + 1, shape, config)).unzip();
         let ln_out = norm(layout, "ln_out", config.classes);
         slicer.add_statistics(layout);
         let slots = Self { slicer, proj, encaps, ln_in, caps, ln_caps, ln_out };
@@ -53,22 +55,44 @@ impl SrfParams {
     }
 }
 
-fn capsules(
-    layout: &mut Layout,
-    number: usize,
-    shape: CapsuleShape,
-    initialiser: Initialiser,
-) -> (CapsuleSlots, NormSlots) {
+fn capsules(layout: &mut Layout, number: usize, shape: CapsuleShape, config: &SrfConfig) -> (CapsuleSlots, NormSlots) {
     let (n_inputs, n_outputs) = (shape.n_inputs(), shape.out_height);
-    let (weight_init, bias_init) = match initialiser {
+    let (weight_init, bias_init) = match config.initialiser {
         Initialiser::FanAvg => (pair_init(shape), Init::Zeros),
         Initialiser::Normal => (NORMAL, NORMAL),
     };
     let weight_shape = [n_inputs, n_outputs, shape.out_depth, shape.in_depth];
     let weight = layout.trainable(format!("caps{number}.W"), &weight_shape, weight_init);
     let bias = layout.trainable(format!("caps{number}.b"), &weight_shape[..3], bias_init);
+    let own = own(layout, number, shape, config);
     let norm = norm(layout, &format!("ln_caps{number}"), n_outputs * shape.out_depth);
-    (CapsuleSlots { weight, bias }, norm)
+    (CapsuleSlots { weight, bias, own }, norm)
+}
+
+/// The tensors that the routing has of its own, in the order that its kernel wants.
+///
+/// Each starts where the routing is closest to a plain one: costs and starts at 0, gates at 1.
+fn own(layout: &mut Layout, number: usize, shape: CapsuleShape, config: &SrfConfig) -> Slot {
+    let (n_inputs, n_outputs) = (shape.n_inputs(), shape.out_height);
+    let offset = layout.n_values();
+    let mut add = |name: &str, shape: &[usize], init| layout.trainable(format!("caps{number}.{name}"), shape, init);
+    match (config.routing, config.start) {
+        (Routing::Em, _) => {
+            add("beta_a", &[n_outputs], Init::Zeros);
+            add("beta_u", &[n_outputs], Init::Zeros);
+        }
+        (Routing::SelfRouting, _) => {
+            let init = Init::FanAvg { fan_in: shape.in_depth, fan_out: n_outputs };
+            add("route.W", &[n_inputs, shape.in_depth, n_outputs], init);
+            add("route.b", &[n_inputs, n_outputs], Init::Zeros);
+            add("gate", &[n_outputs], Init::Ones);
+        }
+        (_, Start::Learned) => {
+            add("start", &[n_inputs, n_outputs], Init::Zeros);
+        }
+        (_, Start::Zero) => {}
+    }
+    Slot { offset, len: layout.n_values() - offset }
 }
 
 /// The fans of one pair's matrix: its own depths.

@@ -1,14 +1,15 @@
 //! A capsule layer with its layer norm and dropout: capsules in, capsules out.
 
 use kernels::Element;
-use kernels::routing::{GradientPaths, Routing, Workspace};
+use kernels::routing::family::{Dynamic, Member, Normaliser};
+use kernels::routing::{GradientPaths, Router, Routing, Workspace};
 
 use super::EPSILON;
-use crate::config::{self, CapsuleShape, SrfConfig};
+use crate::config::{self, CapsuleShape, Couplings, SrfConfig, Start};
 use crate::frames::Frames;
 use crate::layers::{CapsuleGradient, CapsuleParams, Capsules, Decisions, Dropout, LayerNorm};
 use crate::network::Mode;
-use crate::params::{Slot, SrfParams};
+use crate::params::{CapsuleSlots, Slot, SrfParams};
 
 /// Dropout numbers below this one belong to the front end.
 const FIRST_DROPOUT: u32 = 16;
@@ -34,7 +35,7 @@ impl<E: Element> Block<E> {
         let width = shape.out_height * shape.out_depth;
         Self {
             shape,
-            capsules: Capsules::new(routing(config, shape), paths),
+            capsules: Capsules::new(router(config, shape), paths),
             norm: LayerNorm::new(width, EPSILON),
             dropout: Dropout::new(config.dropout.between, FIRST_DROPOUT + index as u32),
             routed: Frames::new(width, [0, 0]),
@@ -70,8 +71,8 @@ impl<E: Element> Block<E> {
         x: &Frames<E>,
         workspace: &mut Workspace<E>,
     ) -> &Frames<E> {
-        let params =
-            CapsuleParams { weight: slots.caps[index].weight.of(values), bias: slots.caps[index].bias.of(values) };
+        let CapsuleSlots { weight, bias, own } = slots.caps[index];
+        let params = CapsuleParams { weight: weight.of(values), bias: bias.of(values), own: own.of(values) };
         self.decisions.resize_with(if mode.keeps_decisions { x.n_utterances() } else { 0 }, Decisions::default);
         self.capsules.forward(params, x, &mut self.routed, workspace, &mut self.decisions);
         self.norm.forward(slots.ln_caps[index].params(values), &self.routed, &mut self.normed);
@@ -95,22 +96,39 @@ impl<E: Element> Block<E> {
         self.dropout.apply(mode.draw, grad_y);
         let norm = slots.ln_caps[index];
         self.norm.backward(norm.params(values), &self.routed, grad_y, norm.gradient(gradient));
-        let [weight, bias] = Slot::disjoint_mut([slots.caps[index].weight, slots.caps[index].bias], gradient);
-        let gradient = CapsuleGradient { weight, bias };
+        let CapsuleSlots { weight, bias, own } = slots.caps[index];
+        let [weight, bias, own] = Slot::disjoint_mut([weight, bias, own], gradient);
+        let gradient = CapsuleGradient { weight, bias, own };
         self.capsules.backward(x, &self.routed, grad_y, gradient, grad_x, workspace);
     }
 }
 
-/// The routing of the capsule layer of this shape.
-pub fn routing(config: &SrfConfig, shape: CapsuleShape) -> Routing {
-    Routing {
+/// The router of the capsule layer of this shape, without weights yet.
+pub fn router<E: Element>(config: &SrfConfig, shape: CapsuleShape) -> Router<E> {
+    let routing = Routing {
         n_in: shape.n_inputs(),
         n_out: shape.out_height,
         depth_in: shape.in_depth,
         depth_out: shape.out_depth,
         stride: shape.in_height * shape.in_depth,
         n_iterations: config.iterations,
-        is_sequential: config.routing == config::Routing::Sdr,
+        is_sequential: config.routing != config::Routing::Dr,
         has_padding_class: shape.is_last,
+    };
+    Router::new(routing, member(config, shape))
+}
+
+/// None for DR and SDR without further choices, which have kernels of their own.
+fn member(config: &SrfConfig, shape: CapsuleShape) -> Option<Member> {
+    let normaliser = match config.couplings {
+        Couplings::Softmax => Normaliser::Softmax,
+        Couplings::MinMax => Normaliser::MinMax,
+    };
+    let options = Dynamic { normaliser, entropy: config.entropy, learns_start: config.start == Start::Learned };
+    match config.routing {
+        config::Routing::Sdr | config::Routing::Dr => (options != Dynamic::PLAIN).then_some(Member::Dynamic(options)),
+        config::Routing::Em => Some(Member::Em),
+        config::Routing::SelfRouting => Some(Member::SelfRouting),
+        config::Routing::Inverted => Some(Member::Inverted { keeps_lengths: shape.is_last }),
     }
 }

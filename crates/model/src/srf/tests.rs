@@ -4,7 +4,7 @@
 use kernels::CtcLoss;
 
 use super::*;
-use crate::config::{AdamConfig, Dropout, Gradient, KappaStep, ModelConfig, PerLayer, Routing, ScheduleConfig};
+use crate::config::{AdamConfig, Dropout, Gradient, KappaStep, ModelConfig, PerLayer, Routing, ScheduleConfig, routed};
 use crate::layers::Draw;
 use crate::network::Network;
 use crate::network::testing::{Case, only, worst_error};
@@ -59,17 +59,17 @@ fn gradients_of_every_tensor_equal_finite_differences() {
         Mode { uses_batch_statistics: true, ..Mode::default() },
         Mode { uses_batch_statistics: true, draw, ..Mode::default() },
     ];
-    for (routing, iterations) in [(Routing::Sdr, 1), (Routing::Sdr, 2), (Routing::Dr, 2)] {
-        for windows in [[(1, 1), (1, 1), (1, 1)], [(2, 0), (1, 1), (0, 0)], [(0, 1), (2, 0), (1, 2)]] {
-            let mut case = case::<f64>(small(routing, iterations, windows), 2);
+    let every_window = [[(1, 1), (1, 1), (1, 1)], [(2, 0), (1, 1), (0, 0)], [(0, 1), (2, 0), (1, 2)]];
+    let pairs = every_window.into_iter().flat_map(|windows| modes.map(|mode| (windows, mode)));
+    for (n, (windows, mode)) in pairs.enumerate() {
+        let configs = routed(&small(Routing::Sdr, 1, windows)).into_iter().enumerate();
+        // SDR and DR with every pair of windows and mode, each of the family with one.
+        for (_, config) in configs.filter(|(index, _)| *index < 3 || index % 9 == n) {
+            let mut case = case::<f64>(config.clone(), 2);
             let x = case.batch(3, &[26, 9, 13, 0]);
-            let values = case.values.clone();
-            for mode in modes {
-                case.values.clone_from(&values);
-                let (error, name) = worst_error(&mut case, mode, &x, &labels);
-                // Differences of a loss near 10 are good to 1e-10; the largest gradient of some tensors is near 0.1.
-                assert!(error < 1e-8, "{name} is off by {error:e}: {routing:?} {iterations} {windows:?} {mode:?}");
-            }
+            let (error, name) = worst_error(&mut case, mode, &x, &labels);
+            // Differences of a loss near 10 are good to 1e-10; the largest gradient of some tensors is near 0.1.
+            assert!(error < 1e-8, "{name} is off by {error:e}: {config:?} {mode:?}");
         }
     }
 }
@@ -149,9 +149,14 @@ fn gradients_pass_where_the_configuration_lets_them() {
         let x = case.batch(3, &[26, 9]);
         case.run(Mode::default(), &x, &[&[1, 3], &[2]]).gradient
     };
-    for (routing, iterations, has_iterations, has_time) in
-        [(Routing::Sdr, 1, false, true), (Routing::Sdr, 2, true, true), (Routing::Dr, 2, true, false)]
-    {
+    for (routing, iterations, has_iterations, has_time) in [
+        (Routing::Sdr, 1, false, true),
+        (Routing::Sdr, 2, true, true),
+        (Routing::Dr, 2, true, false),
+        (Routing::Em, 2, true, true),
+        (Routing::SelfRouting, 1, false, true),
+        (Routing::Inverted, 2, true, true),
+    ] {
         let full = gradient(routing, iterations, true, true);
         assert_eq!(gradient(routing, iterations, false, true) != full, has_iterations, "{routing:?} {iterations}");
         assert_eq!(gradient(routing, iterations, true, false) != full, has_time, "{routing:?} {iterations}");

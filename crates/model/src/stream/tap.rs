@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn decided_couplings_have_entropy_0_and_leave_the_others_dead() {
-        let routing = stream(&config()).net.layers[2].routing;
+        let routing = stream(&config()).net.layers[2].router.routing();
         let mut taps = Taps::<f32>::new(ALL, std::iter::once(routing));
         // Every input capsule gives itself to class 2, of which the softmax thinks so in one slice of two.
         let tap = taps.open(0, 2).unwrap();

@@ -4,7 +4,7 @@ use super::{
     FRAMES_PER_SLICE, LayerSummary, ParameterCount, SLICER_REACH_FRAMES, TAPS, count, layer, maxout_parameters, norm,
     slicer_layers, slicer_products,
 };
-use crate::config::{CapsuleShape, SrfConfig};
+use crate::config::{CapsuleShape, Routing, SrfConfig, Start};
 
 /// Frames to either side that a slice of primary capsules is computed from: see the notes of the module above.
 const CONV_REACH_FRAMES: usize = SLICER_REACH_FRAMES + FRAMES_PER_SLICE;
@@ -13,7 +13,9 @@ impl SrfConfig {
     /// Floating-point operations of the products that one slice needs at the least, on the way forward.
     pub fn flops_per_slice(&self) -> u64 {
         let capsulation = self.primary_height * (self.flat_width() + TAPS * 2 * self.primary_depth);
-        let votes = |s: CapsuleShape| s.n_inputs() * s.in_depth * s.out_height * s.out_depth;
+        // Self-routing multiplies each input capsule by one more column for each output.
+        let n_more = usize::from(self.routing == Routing::SelfRouting);
+        let votes = |s: CapsuleShape| s.n_inputs() * s.in_depth * s.out_height * (s.out_depth + n_more);
         let slicer = slicer_products(self.features, self.filters);
         let products = slicer + capsulation + self.capsule_shapes().map(votes).sum::<usize>();
         2 * products as u64
@@ -45,12 +47,24 @@ pub(super) fn layers(srf: &SrfConfig) -> Vec<LayerSummary> {
         let pairs = (caps.n_inputs() * caps.out_height) as u64;
         let numbers_a_pair = (caps.out_depth * caps.in_depth + caps.out_depth) as u64;
         let shape = [caps.out_height, caps.out_depth];
-        layers.push(layer(format!("caps{}", index + 1), FRAMES_PER_SLICE, &shape, pairs * numbers_a_pair));
+        let parameters = pairs * numbers_a_pair + own_parameters(srf, caps);
+        layers.push(layer(format!("caps{}", index + 1), FRAMES_PER_SLICE, &shape, parameters));
         layers.push(norm(format!("ln_caps{}", index + 1), FRAMES_PER_SLICE, &shape));
     }
     layers.push(layer("length", FRAMES_PER_SLICE, &[srf.classes], 0));
     layers.push(norm("ln_out", FRAMES_PER_SLICE, &[srf.classes]));
     layers
+}
+
+/// Numbers that the routing of a capsule layer has of its own.
+fn own_parameters(srf: &SrfConfig, caps: CapsuleShape) -> u64 {
+    let pairs = (caps.n_inputs() * caps.out_height) as u64;
+    match (srf.routing, srf.start) {
+        (Routing::Em, _) => 2 * caps.out_height as u64,
+        (Routing::SelfRouting, _) => pairs * (caps.in_depth as u64 + 1) + caps.out_height as u64,
+        (_, Start::Learned) => pairs,
+        (_, Start::Zero) => 0,
+    }
 }
 
 fn front_end_layers(srf: &SrfConfig) -> Vec<LayerSummary> {

@@ -11,16 +11,16 @@ use text::decode::{Decoder, DecoderConfig, Search};
 
 use super::machine::{noise, time};
 use super::train::N_FRAMES;
-use super::{Preset, Report};
+use super::{Report, Subject};
 use crate::printer::Printer;
 
 /// A step is short here: as many as fill a moment.
 const RUNS_PER_STEP: usize = 10;
 
-pub(super) fn measure(model: Preset, n_steps: usize) -> Report {
-    let config = model.config();
-    let (seconds, _) = forward(&config, n_steps);
-    Report::new("decode", model, N_FRAMES, config.flops(N_FRAMES) as f64, seconds)
+pub(super) fn measure(subject: &Subject, n_steps: usize) -> Report {
+    let config = &subject.config;
+    let (seconds, _) = forward(config, n_steps);
+    Report::new("decode", subject, N_FRAMES, config.flops(N_FRAMES) as f64, seconds)
 }
 
 /// Seconds of each forward pass, and the log-probabilities.
@@ -40,9 +40,9 @@ fn forward(config: &ModelConfig, n_steps: usize) -> (Vec<f64>, Vec<f32>) {
 
 /// What the beam costs beside the network.
 #[derive(Serialize)]
-struct BeamReport {
+struct BeamReport<'a> {
     what: &'static str,
-    model: Preset,
+    model: &'a str,
     beam: usize,
     frames: usize,
     network_ms: f64,
@@ -52,9 +52,9 @@ struct BeamReport {
 }
 
 /// Network and beam on the same frames, the fastest run of each; slices of random weights are the hardest for a beam.
-pub(super) fn beam(model: Preset, n_steps: usize, width: usize, json: bool, out: &Printer) -> anyhow::Result<()> {
-    let config = model.config();
-    let (network_s, log_probs) = forward(&config, n_steps);
+pub(super) fn beam(subject: &Subject, n_steps: usize, width: usize, json: bool, out: &Printer) -> anyhow::Result<()> {
+    let config = &subject.config;
+    let (network_s, log_probs) = forward(config, n_steps);
     let search = if width == 0 { Search::Greedy } else { Search::Beam { width } };
     let mut decoder = Decoder::new(config.n_classes(), &DecoderConfig { search, ..DecoderConfig::default() });
     let beam_s = time(n_steps * RUNS_PER_STEP, || {
@@ -64,13 +64,21 @@ pub(super) fn beam(model: Preset, n_steps: usize, width: usize, json: bool, out:
     let fastest_ms = |seconds: Vec<f64>| 1000.0 * seconds.into_iter().fold(f64::INFINITY, f64::min);
     let (network_ms, beam_ms) = (fastest_ms(network_s), fastest_ms(beam_s));
     let beam_share = beam_ms / (network_ms + beam_ms);
-    let report = BeamReport { what: "beam", model, beam: width, frames: N_FRAMES, network_ms, beam_ms, beam_share };
+    let report = BeamReport {
+        what: "beam",
+        model: &subject.name,
+        beam: width,
+        frames: N_FRAMES,
+        network_ms,
+        beam_ms,
+        beam_share,
+    };
     if json {
         return Ok(out.line(serde_json::to_string(&report)?)?);
     }
     Ok(out.line(format_args!(
         "{}, {N_FRAMES} frames: network {network_ms:.2} ms, beam {width} {beam_ms:.2} ms, {:.0} % of both",
-        model.name(),
+        subject.name,
         100.0 * beam_share
     ))?)
 }

@@ -1,14 +1,14 @@
 //! Capsule layers by themselves, forward and backward.
 
-use ::kernels::routing::{self, GradientPaths, Packed, Routing, Saved, Utterance, UtteranceBack, Workspace};
+use ::kernels::routing::{GradientPaths, Router, Routing, Utterance, UtteranceBack, Workspace};
 use anyhow::bail;
-use model::config::{ModelConfig, SrfConfig};
+use model::config::{CapsuleShape, ModelConfig, SrfConfig};
 use model::summary::FRAMES_PER_SLICE;
 use serde::Serialize;
 
 use super::machine::{noise, time};
 use super::train::{N_FRAMES, N_UTTERANCES};
-use super::{Preset, Report, show};
+use super::{Report, Subject, show};
 use crate::printer::Printer;
 
 /// What was measured of one operation; a backward pass counts the products of weights and of inputs.
@@ -35,15 +35,17 @@ struct Kernels {
     operations: Vec<Operation>,
 }
 
-pub(super) fn run(model: Preset, n_steps: usize, json: bool, out: &Printer) -> anyhow::Result<()> {
-    let ModelConfig::Srf(config) = model.config() else {
-        bail!("`{}` has no capsule layers to measure, expected a network of capsules", model.name());
+pub(super) fn run(subject: &Subject, n_steps: usize, json: bool, out: &Printer) -> anyhow::Result<()> {
+    let ModelConfig::Srf(config) = &subject.config else {
+        bail!("`{}` has no capsule layers to measure, expected a network of capsules", subject.name);
     };
     let n_slices = N_FRAMES.div_ceil(FRAMES_PER_SLICE);
     let mut operations = Vec::new();
-    for (name, routing, layers) in layers(&config) {
+    for (name, shape, layers) in layers(config) {
+        let mut router = model::srf::router(config, shape);
+        let routing = router.routing();
         let flops = (2 * N_UTTERANCES * n_slices * routing.n_in * routing.output_len() * routing.depth_in) as f64;
-        let (forward, backward) = measure(&routing, n_slices, n_steps);
+        let (forward, backward) = measure(&mut router, n_slices, n_steps);
         for (direction, flops, seconds) in [("forward", flops, forward), ("backward", 2.0 * flops, backward)] {
             let us_per_slice = 1e6 * seconds / (N_UTTERANCES * n_slices) as f64;
             let (name, gflops) = (format!("{name} {direction}"), flops / seconds / 1e9);
@@ -52,7 +54,7 @@ pub(super) fn run(model: Preset, n_steps: usize, json: bool, out: &Printer) -> a
     }
     let sum = |of: fn(&Operation) -> f64| operations.iter().map(|o| o.layers as f64 * of(o)).sum::<f64>();
     let (flops, seconds) = (sum(|o| o.flops), sum(|o| o.seconds));
-    let all = Report::new("kernels", model, N_UTTERANCES * N_FRAMES, flops, vec![seconds]);
+    let all = Report::new("kernels", subject, N_UTTERANCES * N_FRAMES, flops, vec![seconds]);
     operations.iter_mut().for_each(|o| o.share = o.gflops / all.sgemm_gflops);
     if json {
         return Ok(out.line(serde_json::to_string(&Kernels { all, operations })?)?);
@@ -69,40 +71,48 @@ fn show_operation(operation: &Operation, out: &Printer) -> anyhow::Result<()> {
 }
 
 /// The distinct capsule layers of a network, and how many there are of each.
-fn layers(config: &SrfConfig) -> Vec<(String, Routing, usize)> {
-    let mut layers: Vec<(String, Routing, usize)> = Vec::new();
+fn layers(config: &SrfConfig) -> Vec<(String, CapsuleShape, usize)> {
+    let mut layers: Vec<(String, CapsuleShape, usize)> = Vec::new();
     for shape in config.capsule_shapes() {
-        let routing = model::srf::routing(config, shape);
         match layers.last_mut() {
-            Some((_, last, count)) if *last == routing => *count += 1,
+            Some((_, last, count)) if *last == shape => *count += 1,
             _ => {
-                let Routing { n_in, n_out, depth_in, depth_out, .. } = routing;
-                layers.push((format!("capsules {n_in} x {depth_in} to {n_out} x {depth_out}"), routing, 1));
+                let (n_in, n_out) = (shape.n_inputs(), shape.out_height);
+                let name = format!("capsules {n_in} x {} to {n_out} x {}", shape.in_depth, shape.out_depth);
+                layers.push((name, shape, 1));
             }
         }
     }
     layers
 }
 
+/// Gives the router small random parameters.
+fn fill(router: &mut Router<f32>) {
+    let Routing { n_in, depth_in, .. } = router.routing();
+    let n = n_in * router.routing().output_len();
+    let small: Vec<f32> = noise("weights", n * (depth_in + 1) + router.n_own()).iter().map(|w| 0.1 * w).collect();
+    let (biases, rest) = small.split_at(n);
+    let (weights, own) = rest.split_at(n * depth_in);
+    router.pack(weights, biases, own);
+}
+
 /// Seconds of the fastest forward and the fastest backward pass of a batch.
-fn measure(routing: &Routing, n_slices: usize, n_steps: usize) -> (f64, f64) {
-    let mut packed = Packed::new(routing);
-    let n = routing.n_in * routing.output_len();
-    let small: Vec<f32> = noise("weights", n * (routing.depth_in + 1)).into_iter().map(|w| 0.1 * w).collect();
-    packed.pack(routing, &small[n..], &small[..n]);
+fn measure(router: &mut Router<f32>, n_slices: usize, n_steps: usize) -> (f64, f64) {
+    fill(router);
+    let routing = router.routing();
     let inputs = noise("inputs", routing.inputs_len(n_slices));
     let mut outputs = vec![vec![0.0; n_slices * routing.output_len()]; N_UTTERANCES];
-    let mut saved = vec![vec![0.0; Saved::len(routing, n_slices)]; N_UTTERANCES];
+    let mut saved = vec![vec![0.0; router.saved_len(n_slices, true)]; N_UTTERANCES];
     let mut workspace = Workspace::new();
     let forward = time(n_steps, || {
         let each = outputs.iter_mut().zip(&mut saved);
         let mut utterances: Vec<_> = each
             .map(|(outputs, saved)| Utterance { n_slices, inputs: &inputs, state: &[], outputs, saved, tap: None })
             .collect();
-        routing::forward(routing, &packed, &mut utterances, &mut workspace);
+        router.forward(&mut utterances, &mut workspace);
     });
     let mut d_inputs = vec![inputs.clone(); N_UTTERANCES];
-    let mut d_packed = Packed::new(routing);
+    let mut gradient = router.new_gradient();
     let backward = time(n_steps, || {
         let each = d_inputs.iter_mut().zip(&outputs).zip(&saved);
         let mut utterances: Vec<_> = each
@@ -116,7 +126,7 @@ fn measure(routing: &Routing, n_slices: usize, n_steps: usize) -> (f64, f64) {
                 d_inputs,
             })
             .collect();
-        routing::backward(routing, &packed, GradientPaths::FULL, &mut utterances, &mut d_packed, &mut workspace);
+        router.backward(GradientPaths::FULL, &mut utterances, &mut gradient, &mut workspace);
     });
     let best = |seconds: Vec<f64>| seconds.into_iter().fold(f64::INFINITY, f64::min);
     (best(forward), best(backward))

@@ -1,13 +1,27 @@
-//! The networks of the paper's tables by short names.
+//! What to measure: a network of the paper's tables by a short name, or that of a recipe.
+
+use std::path::Path;
 
 use model::config::{
-    CnnConfig, Directions, Dropout, LstmConfig, Merge, ModelConfig, PerLayer, SrfConfig, TransformerConfig,
+    CnnConfig, Directions, Dropout, LstmConfig, Merge, ModelConfig, PerLayer, Recipe, SrfConfig, TransformerConfig,
 };
-use serde::Serialize;
+
+/// A network with the name it is reported under.
+pub(super) struct Subject {
+    pub(super) name: String,
+    pub(super) config: ModelConfig,
+}
+
+impl Subject {
+    /// The network of `recipe`, if there is one, else of `preset`.
+    pub(super) fn new(preset: Preset, recipe: Option<&Path>) -> anyhow::Result<Self> {
+        let Some(path) = recipe else { return Ok(Self { name: preset.name(), config: preset.config() }) };
+        Ok(Self { name: path.display().to_string(), config: Recipe::load(path)?.model })
+    }
+}
 
 /// A network to measure.
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub(super) enum Preset {
     /// TIMIT table 1: one layer, 20 primary capsules, no window
@@ -53,12 +67,12 @@ pub(super) enum Preset {
 }
 
 impl Preset {
-    pub(super) fn name(self) -> String {
+    fn name(self) -> String {
         use clap::ValueEnum as _;
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    pub(super) fn config(self) -> ModelConfig {
+    fn config(self) -> ModelConfig {
         match self {
             Self::Srf1small => {
                 let none = PerLayer::Same(0);
@@ -89,10 +103,6 @@ impl Preset {
                 ModelConfig::Transformer(TransformerConfig { width: 256, inner: 1488, ..TransformerConfig::new(32) })
             }
         }
-    }
-
-    pub(super) fn parameters(self) -> u64 {
-        self.config().parameters().total
     }
 }
 

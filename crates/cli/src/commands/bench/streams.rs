@@ -11,7 +11,7 @@ use serde::Serialize;
 use text::decode::{DecoderConfig, Search};
 use text::labels::{LabelSet, Units};
 
-use super::Preset;
+use super::Subject;
 use super::machine::{noise, resident_mb};
 use crate::printer::Printer;
 
@@ -26,7 +26,7 @@ const LOOKS: usize = 20;
 /// What is measured, and on what.
 #[derive(Clone, Copy)]
 pub(super) struct Setup<'a> {
-    pub(super) model: Preset,
+    pub(super) subject: &'a Subject,
     pub(super) dir: Option<&'a std::path::Path>,
     pub(super) beam: usize,
 }
@@ -67,7 +67,7 @@ impl Setup<'_> {
         if let Some(dir) = self.dir {
             return Ok(Recognizer::open(dir)?);
         }
-        let model = self.model.config();
+        let model = self.subject.config.clone();
         let labels = LabelSet::new(Units::Phones, (2..model.n_classes()).map(|class| format!("p{class}")))?;
         let features = FeaturesConfig { cmvn: Cmvn::Online, ..FeaturesConfig::default() };
         Ok(Recognizer::from_parts(ModelParts::untrained(model, features, labels, 0))?)

@@ -11,16 +11,16 @@ use model::optim::Adam;
 use model::random::Random;
 
 use super::machine::{noise, time};
-use super::{Preset, Report};
+use super::{Report, Subject};
 
 pub(super) const N_UTTERANCES: usize = 23;
 pub(super) const N_FRAMES: usize = 300;
 const N_LABELS: usize = 40;
 const RATE: f64 = 1e-4;
 
-pub(super) fn measure(model: Preset, n_steps: usize) -> Report {
-    let config = model.config();
-    let (mut net, layout) = Network::<f32>::new(&config);
+pub(super) fn measure(subject: &Subject, n_steps: usize) -> Report {
+    let config = &subject.config;
+    let (mut net, layout) = Network::<f32>::new(config);
     let mut params = initialise(Arc::new(layout), 0);
     let n_trainable = params.layout.n_trainable();
     let mut adam = Adam::new(AdamConfig::default(), n_trainable);
@@ -42,7 +42,7 @@ pub(super) fn measure(model: Preset, n_steps: usize) -> Report {
     });
     // Forward, and a product for the weights and one for the inputs on the way back.
     let flops = 3.0 * N_UTTERANCES as f64 * config.flops(N_FRAMES) as f64;
-    Report::new("train", model, N_UTTERANCES * N_FRAMES, flops, seconds)
+    Report::new("train", subject, N_UTTERANCES * N_FRAMES, flops, seconds)
 }
 
 fn random_frames(width: usize, margin: [usize; 2]) -> Frames<f32> {
