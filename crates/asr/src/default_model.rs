@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 /// The variable that names a model directory.
 const VARIABLE: &str = "SRF_MODEL";
 
-/// Where models lie beside the program, or above it in a source tree.
+/// Where models lie below the current directory.
+const HERE: &[&str] = &["model", "models/en-phones"];
+
+/// Where they lie beside the program, or above it in a source tree.
 const BESIDE: &[&str] = &["model", "models/en-phones", "share/srf/models/en-phones"];
 
 /// How far above the program: `target/release/srf` is three below its source tree.
@@ -27,7 +30,7 @@ impl NoModelError {
     }
 }
 
-/// The directory that `SRF_MODEL` names, else `./model`, else one beside the program.
+/// The directory that `SRF_MODEL` names, else one here, else one beside the program.
 pub fn default_model() -> Result<PathBuf, NoModelError> {
     if let Some(named) = env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
         return Ok(named.into());
@@ -38,7 +41,7 @@ pub fn default_model() -> Result<PathBuf, NoModelError> {
 fn find(here: &Path, program: Option<&Path>) -> Result<PathBuf, NoModelError> {
     let above = program.into_iter().flat_map(|program| program.ancestors().skip(1).take(MAX_ABOVE));
     let beside = above.flat_map(|dir| BESIDE.iter().map(move |name| dir.join(name)));
-    let candidates: Vec<PathBuf> = std::iter::once(here.join("model")).chain(beside).collect();
+    let candidates: Vec<PathBuf> = HERE.iter().map(|name| here.join(name)).chain(beside).collect();
     let is_model = |dir: &&PathBuf| dir.join("config.toml").is_file();
     match candidates.iter().find(is_model) {
         Some(dir) => Ok(dir.clone()),
@@ -73,6 +76,8 @@ mod tests {
         let far = dir.path().join("models/en-phones");
         model(&far);
         assert_eq!(find(&here, Some(&program)).unwrap(), far);
+        model(&here.join("models/en-phones"));
+        assert_eq!(find(&here, Some(&program)).unwrap(), here.join("models/en-phones"));
         model(&here.join("model"));
         assert_eq!(find(&here, Some(&program)).unwrap(), here.join("model"));
         assert!(find(Path::new("/no/such/place"), None).is_err());

@@ -55,3 +55,8 @@ pub use listener::Listener;
 pub use options::{StartStreamError, StreamOptions};
 pub use recognizer::Recognizer;
 pub use stream::Stream;
+
+/// The tutorial's program is built by the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/TUTORIAL.md")]
+struct Tutorial;

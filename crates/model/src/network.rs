@@ -115,4 +115,6 @@ impl<E: Element> Network<E> {
 }
 
 #[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
 pub(crate) mod tests;

@@ -38,7 +38,7 @@ pub(crate) struct Args {
     #[arg(required_unless_present = "table", value_name = "FILE")]
     inputs: Vec<PathBuf>,
 
-    /// A model directory; give several to compare them [default: $SRF_MODEL, ./model, or the one beside the program]
+    /// A model directory; give several to compare them [default: $SRF_MODEL, ./model, ./models/en-phones, or the one beside the program]
     #[arg(long, short, value_name = "DIR")]
     model: Vec<PathBuf>,
 

@@ -33,7 +33,7 @@ use crate::Exit;
 use crate::printer::{Printer, human_duration};
 
 const RECIPE: &str = "builtin/demo";
-const FULL: Settings = Settings { seed: 1, hours: 1.5, n_speakers: 48, n_epochs: None };
+const FULL: Settings = Settings { seed: 1, hours: 1.5, n_speakers: 90, n_epochs: None };
 /// Enough to go through every step.
 const SMOKE: Settings = Settings { seed: 1, hours: 0.04, n_speakers: 10, n_epochs: Some(2) };
 /// Recordings that are shown beside what was said.

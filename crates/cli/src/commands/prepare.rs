@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
+use text::labels::mapping::PhoneMapping;
 use text::labels::timit::PhoneSet;
 use text::labels::{LabelSet, Units};
 use train::corpus::kaldi::Commands;
@@ -127,6 +128,9 @@ struct Targets {
     /// Fold TIMIT's phones to 61, 48 or 39 [default: 61 for timit, 39 for builtin]
     #[arg(long, value_name = "SIZE")]
     fold: Option<PhoneSet>,
+    /// Map phones of TIMIT or of CMU's dictionary to `timit48`, `timit39` or `shared37`, so that corpora can be joined
+    #[arg(long, value_name = "SET", conflicts_with = "fold")]
+    map: Option<PhoneMapping>,
     /// Make one silence of several in a row (results are usually reported without)
     #[arg(long)]
     merge_silences: bool,
@@ -238,13 +242,23 @@ fn finish(
 impl Targets {
     /// The configuration that was asked for, with the defaults of the kind of corpus.
     fn config(self, units: Units, labels: Labels, split: SplitConfig) -> anyhow::Result<PrepareConfig> {
-        let Targets { units: wanted, fold, merge_silences, keep_stress, case, drop_punctuation, labels: file, kaldi } =
-            self;
+        let Targets {
+            units: wanted,
+            fold,
+            map,
+            merge_silences,
+            keep_stress,
+            case,
+            drop_punctuation,
+            labels: file,
+            kaldi,
+        } = self;
+        let folded = fold.map(Labels::Timit).or(map.map(Labels::Mapped));
         let (default_units, units) = (units, wanted.map_or(units, UnitsName::units));
-        let labels = match (file, fold) {
+        let labels = match (file, folded) {
             (Some(path), _) => Labels::Given(given_labels(&path, units)?),
-            (None, Some(fold)) if units == Units::Phones => Labels::Timit(fold),
-            (None, Some(fold)) => anyhow::bail!("`--fold {fold}` folds phones, but the units are {units}"),
+            (None, Some(folded)) if units == Units::Phones => folded,
+            (None, Some(_)) => anyhow::bail!("`--fold` and `--map` are for phones, but the units are {units}"),
             (None, None) if units == default_units => labels,
             (None, None) => Labels::OfTraining,
         };

@@ -22,7 +22,7 @@ const MAX_BEAM: usize = 10_000;
 /// Which model.
 #[derive(clap::Args)]
 pub(crate) struct ModelArgs {
-    /// The model directory, or the run it is in [default: $SRF_MODEL, ./model, or the one beside the program]
+    /// The model directory, or the run it is in [default: $SRF_MODEL, ./model, ./models/en-phones, or the one beside the program]
     #[arg(long, short, value_name = "DIR")]
     model: Option<PathBuf>,
 }

@@ -165,7 +165,7 @@ impl Corpus {
             smoke::corpus(table, &path, screen).context("could not make a corpus")?;
         }
         let mut data = Prepared::load(&path)?;
-        let (mut parts, problems) = load_parts(&data);
+        let (mut parts, problems) = load_parts(&path);
         if is_smoke {
             smoke::cut(&mut data, &mut parts);
         }

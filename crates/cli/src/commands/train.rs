@@ -37,9 +37,9 @@ pub(crate) struct Args {
     #[arg(value_name = "KEY=VALUE")]
     changes: Vec<Override>,
 
-    /// A folder that `srf prepare` made
-    #[arg(long, value_name = "DIR")]
-    data: PathBuf,
+    /// A folder that `srf prepare` made; give several with the same labels to train on all of them
+    #[arg(long, value_name = "DIR", required = true)]
+    data: Vec<PathBuf>,
 
     /// The run directory
     #[arg(long, short, value_name = "RUN")]
@@ -67,7 +67,7 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     if let Some(n_threads) = threads {
         rayon::ThreadPoolBuilder::new().num_threads(n_threads).build_global().context("threads")?;
     }
-    let data = Prepared::load(&data)?;
+    let data = Prepared::load_all(&data)?;
     data.problems.iter().for_each(|problem| out.problem(problem));
     let n_problems = data.problems.len();
     let job = TrainJob {

@@ -3,18 +3,12 @@
 use kernels::log_softmax;
 
 use super::*;
-use crate::config::SrfConfig;
-use crate::network::tests::{Case, networks};
-
-/// Also a network of capsules.
-fn all_networks() -> Vec<ModelConfig> {
-    let srf = SrfConfig { features: 10, layers: 2, filters: 5, ..SrfConfig::new(7) };
-    networks(10, 7, 5, 0.0).into_iter().chain([ModelConfig::Srf(srf)]).collect()
-}
+use crate::network::testing::Case;
+use crate::network::tests::networks;
 
 #[test]
 fn recognition_in_pieces_gives_the_log_probabilities_of_training() {
-    for config in all_networks() {
+    for config in networks(10, 7, 5, 0.0) {
         let mut case = Case::<f32>::new(&config, 1);
         let x = case.batch(2, &[43, 0, 20]);
         let inference = Inference::new(&config, &case.values);
@@ -37,7 +31,7 @@ fn recognition_in_pieces_gives_the_log_probabilities_of_training() {
 
 #[test]
 fn a_slice_comes_as_soon_as_its_look_ahead_is_there_or_at_the_end() {
-    for config in all_networks() {
+    for config in networks(10, 7, 5, 0.0) {
         let case = Case::<f32>::new(&config, 1);
         let x = case.batch(2, &[43]);
         let inference = Inference::new(&config, &case.values);

@@ -4,10 +4,12 @@
 //! letters. Folded, both have the same 37 phones, and TIMIT two more that the dictionary does not know: silence and
 //! the flap. So a model of one can be scored on the other.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-use super::timit::{Folded, PhoneSet};
+use super::timit::{Folded, PHONES_61, PhoneSet};
+use super::{LabelSet, Units};
 
 /// The phones of CMU's dictionary, without stress.
 pub const CMU_PHONES: [&str; 39] = [
@@ -53,6 +55,12 @@ impl FromStr for PhoneMapping {
 }
 
 impl PhoneMapping {
+    /// The labels of a model that writes what the mapping gives, in alphabetical order.
+    pub fn labels(self) -> LabelSet {
+        let phones: BTreeSet<&str> = PHONES_61.iter().filter_map(|phone| self.map(phone).written()).collect();
+        LabelSet::new(Units::Phones, phones).expect("the phones are distinct words")
+    }
+
     /// What becomes of `phone`.
     pub fn map(self, phone: &str) -> Folded {
         let set = if self == Self::Timit48 { PhoneSet::Train48 } else { PhoneSet::Score39 };
@@ -83,10 +91,7 @@ fn cmu_as_timit(phone: &str) -> Folded {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
-    use crate::labels::timit::PHONES_61;
 
     fn image(mapping: PhoneMapping, phones: &[&str]) -> BTreeSet<&'static str> {
         phones.iter().filter_map(|phone| mapping.map(phone).written()).collect()
@@ -105,6 +110,13 @@ mod tests {
         let cmu = image(PhoneMapping::Timit39, &CMU_PHONES);
         assert!(cmu.is_subset(&timit));
         assert_eq!(timit.difference(&cmu).collect::<Vec<_>>(), [&"dx", &"sil"]);
+    }
+
+    #[test]
+    fn labels_are_what_the_mapping_gives() {
+        let labels = PhoneMapping::Shared37.labels();
+        assert_eq!(labels.n_classes(), 37 + 2);
+        assert_eq!(PhoneMapping::Timit39.labels(), PhoneSet::Score39.labels());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use text::labels::mapping::PhoneMapping;
 use text::labels::timit::{Folded, PhoneSet};
 use text::labels::{LabelSet, LabelSetError, Units, wsj};
 
@@ -28,6 +29,8 @@ pub enum Labels {
     OfTraining,
     /// TIMIT's phones, folded.
     Timit(PhoneSet),
+    /// Phones of TIMIT or of CMU's dictionary, made comparable.
+    Mapped(PhoneMapping),
     /// The 32 classes of WSJ; what lies outside is deleted.
     Wsj,
     /// These.
@@ -107,6 +110,7 @@ impl TargetConfig {
     fn label_set(&self, corpus: &Corpus) -> Result<LabelSet, LabelSetError> {
         match &self.labels {
             Labels::Timit(phones) => Ok(phones.labels()),
+            Labels::Mapped(mapping) => Ok(mapping.labels()),
             Labels::Wsj => Ok(wsj::labels()),
             Labels::Given(labels) => Ok(labels.clone()),
             Labels::OfTraining => {
@@ -134,8 +138,12 @@ impl TargetConfig {
     /// What a phone is called in the set; none for those it drops. Unknown ones stay, to be told.
     fn phone(&self, phone: &str) -> Option<String> {
         let phone = if self.keep_stress { phone } else { without_stress(phone) };
-        let Labels::Timit(set) = self.labels else { return Some(phone.to_owned()) };
-        match set.fold(phone) {
+        let folded = match self.labels {
+            Labels::Timit(set) => set.fold(phone),
+            Labels::Mapped(mapping) => mapping.map(phone),
+            Labels::OfTraining | Labels::Wsj | Labels::Given(_) => return Some(phone.to_owned()),
+        };
+        match folded {
             Folded::To(folded) => Some(folded.to_owned()),
             Folded::Dropped => None,
             Folded::Unknown => Some(phone.to_owned()),

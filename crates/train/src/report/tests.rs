@@ -124,6 +124,23 @@ fn collapse_is_told_by_layer() {
 }
 
 #[test]
+fn equal_couplings_are_told_unless_the_network_cannot_do_otherwise() {
+    let html = |routing: &str| {
+        let recipe = format!("[model]\narchitecture = \"srf\"\nclasses = 63\nrouting = \"{routing}\"\n");
+        let mut history = History::default();
+        history.add(at(0, Event::Start(Box::new(RunStart { recipe, ..start() }))));
+        for epoch in 1..=2 {
+            let mut health = health(epoch, 0);
+            health.layers[1].entropy = 1.0;
+            history.add(at(epoch as u64, Event::Health(health)));
+        }
+        page(&history).html()
+    };
+    assert!(html("sdr").contains("caps2: couplings are all but equal (entropy 1.0000)"));
+    assert!(html("dr").contains("No layer has collapsed"));
+}
+
+#[test]
 fn what_was_left_out_is_told() {
     let mut history = history(0);
     let utterances = vec!["a1".to_owned(), "a2".to_owned()];

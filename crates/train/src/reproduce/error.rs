@@ -24,7 +24,7 @@ pub enum ReproduceError {
         /// Whether phones or words are counted.
         expected: &'static str,
         /// The corpus.
-        corpus: PathBuf,
+        corpus: String,
         /// What its labels are.
         found: String,
     },
@@ -32,7 +32,7 @@ pub enum ReproduceError {
     #[error("`{corpus}` has neither `dev.jsonl` nor `test.jsonl` to measure on")]
     NoParts {
         /// The corpus.
-        corpus: PathBuf,
+        corpus: String,
     },
     /// A row that the table does not have.
     #[error("table `{table}` has no row `{found}`, expected {expected}")]

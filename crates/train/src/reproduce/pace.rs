@@ -85,7 +85,7 @@ impl Job {
         }
         watcher.remark(&format!("{}: timing some batches", row.name()));
         let data = Prepared {
-            path: self.data.path.clone(),
+            paths: self.data.paths.clone(),
             labels: self.data.labels.clone(),
             train: first(&self.data.train, n_wanted),
             dev: Vec::new(),

@@ -1,7 +1,7 @@
 //! Making a table: what is missing is trained and measured, then the table is written; anything done is not done again.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -100,7 +100,7 @@ impl Job {
 
     /// Whether table, corpus and changes belong together.
     fn check(&self) -> Result<(), ReproduceError> {
-        let (table, corpus) = (self.table, self.data.path.clone());
+        let (table, corpus) = (self.table, self.data.names());
         let units = self.data.labels.units();
         if !table.is_for(units) {
             let expected = if table.is_of_phones { "phones" } else { "words" };
@@ -196,7 +196,7 @@ impl Job {
         let changes = self.settings.changes.iter().map(ToString::to_string);
         Circumstances {
             is_smoke: self.settings.is_smoke,
-            corpus: self.data.path.display().to_string(),
+            corpus: self.data.names(),
             units: units.to_string(),
             measure: if units == Units::Phones { "PER" } else { "WER" },
             mapping: subject.mapping,
@@ -243,11 +243,11 @@ impl Job {
     }
 }
 
-/// The parts of a prepared corpus that models are measured on, and lines of their manifests that are none.
-pub fn load_parts(data: &Prepared) -> (Vec<Part>, Vec<Problem>) {
+/// The parts of the prepared corpus at `dir` that models are measured on, and lines of their manifests that are none.
+pub fn load_parts(dir: &Path) -> (Vec<Part>, Vec<Problem>) {
     let (mut parts, mut problems) = (Vec::new(), Vec::new());
     for name in [DEV, TEST] {
-        let path = data.path.join(format!("{name}.jsonl"));
+        let path = dir.join(format!("{name}.jsonl"));
         let (listed, found) = if path.is_file() { manifest::load(&path) } else { Default::default() };
         problems.extend(found);
         let utterances: Vec<Utterance> = listed.into_iter().map(|listed| listed.utterance).collect();

@@ -1,5 +1,6 @@
-//! What `srf prepare` made: a folder in, utterances, labels and a fingerprint out.
+//! What `srf prepare` made: folders in, utterances, labels and a fingerprint out.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,8 +12,8 @@ use crate::corpus::{DEV, Problem, TRAIN, Utterance, manifest};
 /// A corpus to train on.
 #[derive(Debug)]
 pub struct Prepared {
-    /// The folder.
-    pub path: PathBuf,
+    /// The folders.
+    pub paths: Vec<PathBuf>,
     /// What a model is to write.
     pub labels: LabelSet,
     /// Trained on.
@@ -40,6 +41,26 @@ pub enum LoadPreparedError {
         /// Why.
         source: io::Error,
     },
+    /// Folders with different labels.
+    #[error("`{path}` has {found} classes, or others, where `{first}` has {expected}")]
+    OtherLabels {
+        /// The folder.
+        path: PathBuf,
+        /// How many classes it has.
+        found: usize,
+        /// The folder before.
+        first: PathBuf,
+        /// How many classes that has.
+        expected: usize,
+    },
+    /// Folders that share an utterance.
+    #[error("`{path}` has the utterance `{id}` again")]
+    Repeated {
+        /// The folder.
+        path: PathBuf,
+        /// The utterance.
+        id: String,
+    },
     /// Nobody says anything.
     #[error("`{path}` lists no utterance to train on")]
     Nothing {
@@ -51,7 +72,16 @@ pub enum LoadPreparedError {
 impl LoadPreparedError {
     /// What to do about it.
     pub fn hint(&self) -> Option<String> {
-        Some("`--data` is a folder that `srf prepare` made, with `train.jsonl` and `labels.txt`".to_owned())
+        let hint = match self {
+            Self::OtherLabels { .. } => {
+                "prepare them with the same `--map`, or the second with `--labels` of the first"
+            }
+            Self::Repeated { .. } => "give each corpus once, with names of its own",
+            Self::Labels(_) | Self::Read { .. } | Self::Nothing { .. } => {
+                "`--data` is a folder that `srf prepare` made, with `train.jsonl` and `labels.txt`"
+            }
+        };
+        Some(hint.to_owned())
     }
 }
 
@@ -71,7 +101,47 @@ impl Prepared {
         let dev_path = path.join(format!("{DEV}.jsonl"));
         let dev = if dev_path.is_file() { part(&dev_path, &mut sum, &mut problems)? } else { Vec::new() };
         let fingerprint = format!("{:08x}", sum.finalize());
-        Ok(Self { path: path.to_owned(), labels, train, dev, fingerprint, problems })
+        Ok(Self { paths: vec![path.to_owned()], labels, train, dev, fingerprint, problems })
+    }
+
+    /// Reads several folders as one corpus.
+    #[track_caller]
+    pub fn load_all(paths: &[PathBuf]) -> Result<Self, LoadPreparedError> {
+        let (first, rest) = paths.split_first().expect("a corpus is at least one folder");
+        rest.iter().try_fold(Self::load(first)?, |all, path| all.join(Self::load(path)?))
+    }
+
+    fn join(mut self, mut next: Self) -> Result<Self, LoadPreparedError> {
+        self.check_joins(&next)?;
+        self.paths.append(&mut next.paths);
+        self.train.append(&mut next.train);
+        self.dev.append(&mut next.dev);
+        self.fingerprint = format!("{}{}", self.fingerprint, next.fingerprint);
+        self.problems.append(&mut next.problems);
+        Ok(self)
+    }
+
+    fn check_joins(&self, next: &Self) -> Result<(), LoadPreparedError> {
+        let [first, path] = [self, next].map(|corpus| corpus.paths[0].clone());
+        if self.labels != next.labels {
+            let [expected, found] = [self, next].map(|corpus| corpus.labels.n_classes());
+            return Err(LoadPreparedError::OtherLabels { path, found, first, expected });
+        }
+        let known: HashSet<&str> = self.ids().collect();
+        match next.ids().find(|id| known.contains(id)) {
+            Some(id) => Err(LoadPreparedError::Repeated { path, id: id.to_owned() }),
+            None => Ok(()),
+        }
+    }
+
+    fn ids(&self) -> impl Iterator<Item = &str> {
+        self.train.iter().chain(&self.dev).map(|utterance| utterance.id.as_str())
+    }
+
+    /// The folders for people: `a + b`.
+    pub fn names(&self) -> String {
+        let names: Vec<String> = self.paths.iter().map(|path| path.display().to_string()).collect();
+        names.join(" + ")
     }
 }
 

@@ -59,7 +59,7 @@ fn card(job: &TrainJob, head: &Head, state: &State, dev: Option<&Measured>) -> S
     let _ = writeln!(
         card,
         "- data: `{}`, {} utterances, fingerprint {}",
-        job.data.path.display(),
+        job.data.names(),
         job.data.train.len(),
         head.data_fingerprint
     );
@@ -98,7 +98,7 @@ pub(super) fn run_json(job: &TrainJob, training: &TrainingConfig, n_values: usiz
         "recipe": job.recipe_name,
         "seed": training.seed,
         "n_parameters": n_values,
-        "data": job.data.path,
+        "data": job.data.paths,
         "data_fingerprint": job.data.fingerprint,
         "from": job.from,
         "version": env!("CARGO_PKG_VERSION"),

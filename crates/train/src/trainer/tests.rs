@@ -13,6 +13,7 @@ use super::checkpoint::Checkpoint;
 use super::data::{Dataset, Keep};
 use super::front_end::FrontEnd;
 use super::learner::{Learner, Step};
+use super::prepared::LoadPreparedError;
 use super::*;
 use crate::corpus::{AudioPart, Unwatched, Utterance, manifest};
 use crate::events::log::History;
@@ -37,6 +38,28 @@ fn corpus(dir: &Path, texts: &[&str]) -> Prepared {
     manifest::save(&dir.join("dev.jsonl"), &utterances).unwrap();
     LabelSet::new(Units::Phones, ["a", "b", "c"]).unwrap().save(&dir.join("labels.txt")).unwrap();
     Prepared::load(dir).unwrap()
+}
+
+#[test]
+fn several_folders_are_one_corpus_if_their_labels_are_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let [one, two, other] = ["one", "two", "other"].map(|name| dir.path().join(name));
+    for path in [&one, &two, &other] {
+        fs::create_dir(path).unwrap();
+        corpus(path, &["a b", "b a"]);
+    }
+    let repeated = Prepared::load_all(&[one.clone(), two.clone()]).unwrap_err();
+    assert!(matches!(repeated, LoadPreparedError::Repeated { .. }), "{repeated}");
+    for name in ["train.jsonl", "dev.jsonl"] {
+        let renamed = fs::read_to_string(two.join(name)).unwrap().replace("\"id\":\"", "\"id\":\"two-");
+        fs::write(two.join(name), renamed).unwrap();
+    }
+    let both = Prepared::load_all(&[one.clone(), two.clone()]).unwrap();
+    assert_eq!((both.train.len(), both.paths.len()), (4, 2));
+    assert_ne!(both.fingerprint, Prepared::load(&one).unwrap().fingerprint);
+    LabelSet::new(Units::Phones, ["a", "b"]).unwrap().save(&other.join("labels.txt")).unwrap();
+    let error = Prepared::load_all(&[one, other]).unwrap_err();
+    assert!(matches!(error, LoadPreparedError::OtherLabels { .. }), "{error}");
 }
 
 fn sing(dir: &Path, n: usize, text: &str) -> Utterance {

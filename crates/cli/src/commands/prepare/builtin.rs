@@ -32,7 +32,7 @@ pub(crate) struct Args {
     /// How much speech [default: 1]
     #[arg(long, value_name = "N")]
     hours: Option<f64>,
-    /// How many speakers [default: 40, 630 with `--layout timit`, 312 with `--layout wsj`]
+    /// How many speakers [default: one for each minute, at least 10; 630 with `--layout timit`, 312 with `--layout wsj`]
     #[arg(long, value_name = "N")]
     speakers: Option<usize>,
     /// Everything follows from it
@@ -78,7 +78,9 @@ pub(super) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
                 "`--voices espeak` has no phones, choose `--units chars` or `words`"
             );
             let voices = if is_flite { Voices::Flite } else { Voices::FliteAndEspeak };
-            let config = PlainConfig { seed, n_speakers: speakers.unwrap_or(40), hours: hours.unwrap_or(1.0), voices };
+            let hours = hours.unwrap_or(1.0);
+            let n_speakers = speakers.unwrap_or_else(|| usual_speakers(hours));
+            let config = PlainConfig { seed, n_speakers, hours, voices };
             make(&config, split, targets, dir, out)
         }
         Layout::Timit => {
@@ -97,6 +99,11 @@ pub(super) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
             Ok(tell_next("wsj", &dir, out))
         }
     }
+}
+
+/// One for each minute: a network that has heard few speakers much does not know the others.
+fn usual_speakers(hours: f64) -> usize {
+    ((hours * 60.0) as usize).max(10)
 }
 
 /// Speaks a corpus into `dir` and prepares it as `srf prepare builtin` does where nothing else is asked for.

@@ -1,5 +1,9 @@
 //! How the capsules are: figures by layer and epoch in, curves and what is alarming about them out.
 
+use std::path::Path;
+
+use model::config::{ModelConfig, Recipe, Routing, SrfConfig};
+
 use crate::events::log::History;
 use crate::events::{Health, LayerHealth};
 use crate::report::chart::{Chart, Colours, Series};
@@ -7,7 +11,7 @@ use crate::report::page::{escape, gallery};
 
 /// A layer that has lost this share of its capsules is collapsing.
 const ALARMING_DEAD_SHARE: f64 = 0.25;
-/// Couplings this close to all equal do not route; only looked at from the second look on, as every run starts there.
+/// Couplings this close to all equal do not route.
 const ALARMING_ENTROPY: f64 = 0.995;
 
 pub(in crate::report) fn health(history: &History) -> String {
@@ -33,7 +37,9 @@ pub(in crate::report) fn health(history: &History) -> String {
             ..chart("Agreement", &looks, |layer| layer.agreement.map_or(f64::NAN, |share| 100.0 * share))
         },
     ];
-    verdict(last, looks.len()) + &gallery(charts.iter().map(Chart::html))
+    // Every run starts with equal couplings, so the first look says nothing.
+    let must_route = 1 < looks.len() && !is_even_by_design(history);
+    verdict(last, must_route) + &gallery(charts.iter().map(Chart::html))
 }
 
 fn chart(title: &str, looks: &[&Health], value: impl Fn(&LayerHealth) -> f64) -> Chart {
@@ -51,9 +57,17 @@ fn dead_share(layer: &LayerHealth) -> f64 {
     layer.n_dead as f64 / layer.n_capsules.max(1) as f64
 }
 
+/// Whether the network couples evenly whatever it learns: dynamic routing that never looks at what it has routed.
+fn is_even_by_design(history: &History) -> bool {
+    let recipe = history.start().and_then(|start| Recipe::parse(&start.recipe, Path::new(&start.recipe_name)).ok());
+    recipe.is_some_and(|recipe| {
+        matches!(recipe.model, ModelConfig::Srf(SrfConfig { routing: Routing::Dr, iterations: 1, .. }))
+    })
+}
+
 /// A line for every layer that has collapsed, or one that none has.
-fn verdict(last: &Health, n_looks: usize) -> String {
-    let alarms: String = last.layers.iter().flat_map(|layer| alarms(layer, n_looks)).collect();
+fn verdict(last: &Health, must_route: bool) -> String {
+    let alarms: String = last.layers.iter().flat_map(|layer| alarms(layer, must_route)).collect();
     let epoch = last.epoch;
     if alarms.is_empty() {
         format!("<p class=\"good\">No layer has collapsed after epoch {epoch}.</p>\n")
@@ -62,7 +76,7 @@ fn verdict(last: &Health, n_looks: usize) -> String {
     }
 }
 
-fn alarms(layer: &LayerHealth, n_looks: usize) -> Vec<String> {
+fn alarms(layer: &LayerHealth, must_route: bool) -> Vec<String> {
     let LayerHealth { name, entropy, n_dead, n_capsules, .. } = layer;
     let mut alarms = Vec::new();
     // Most capsules of the last layer are classes that are rarely said, so few couplings are no alarm there.
@@ -70,7 +84,7 @@ fn alarms(layer: &LayerHealth, n_looks: usize) -> Vec<String> {
     if dead_share(layer) >= ALARMING_DEAD_SHARE && !is_last {
         alarms.push(format!("{name}: {n_dead} of {n_capsules} capsules are dead"));
     }
-    if *entropy >= ALARMING_ENTROPY && n_looks > 1 {
+    if *entropy >= ALARMING_ENTROPY && must_route {
         alarms.push(format!("{name}: couplings are all but equal (entropy {entropy:.4}), so it does not route"));
     }
     if !entropy.is_finite() {
