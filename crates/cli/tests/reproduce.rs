@@ -222,7 +222,7 @@ fn wrong_requests_are_told_in_a_line_with_what_to_do() {
     let out = dir.path().join("out");
     let phones = tables().0.path().join("corpus-phones");
     let phones = phones.to_str().unwrap();
-    let cases: [(&[&str], &str, &str); 8] = [
+    let cases: [(&[&str], &str, &str); 9] = [
         (&["rooting", "--smoke"], "invalid value 'rooting'", "a similar value exists: 'routing'"),
         (&["depth"], "--data <DIR>", "Usage"),
         (&["depth", "--smoke", "--rows", "depth-1"], "has no row `depth-1`", "did you mean `depth-"),
@@ -230,6 +230,11 @@ fn wrong_requests_are_told_in_a_line_with_what_to_do() {
         (&["depth", "--data", phones, "training.seed=2"], "`training.seed` cannot be changed", "`--seeds N`"),
         (&["depth", "--data", phones, "dep-2:training.epochs=2"], "has no row `dep-2`", "did you mean `depth-2`?"),
         (&["depth", "--data", phones, "training.epoch=2"], "unknown key `epoch`", "did you mean `training.epochs`?"),
+        (
+            &["4", "--data", phones, "training.schedule.warmup.steps=9"],
+            "row `blstm-5l-250h`: `training",
+            "`srf-*:training",
+        ),
         (&["depth", "--data", phones, "--minutes", "0"], "`--minutes 0` is no time to train", ""),
     ];
     for (args, expected, hint) in cases {

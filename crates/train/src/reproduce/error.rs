@@ -61,8 +61,13 @@ pub enum ReproduceError {
         source: io::Error,
     },
     /// A recipe with the changes.
-    #[error(transparent)]
-    Recipe(#[from] OverrideError),
+    #[error("row `{row}`: {source}")]
+    Recipe {
+        /// Whose recipe.
+        row: &'static str,
+        /// What is wrong with it.
+        source: OverrideError,
+    },
     /// The corpus.
     #[error(transparent)]
     Data(#[from] LoadPreparedError),
@@ -96,7 +101,11 @@ impl ReproduceError {
             Self::UnknownRow { nearest, .. } => Some(format!("did you mean `{nearest}`?")),
             Self::NoParts { .. } => Some("prepare the corpus with `--split 80/10/10`".to_owned()),
             Self::Seed { .. } => Some("choose their number with `--seeds N`".to_owned()),
-            Self::Recipe(error) => error.hint(),
+            Self::Recipe { source, .. } => {
+                let of_some =
+                    || "changes can be for some rows alone: `srf-*:training.schedule.warmup.steps=250`".to_owned();
+                Some(source.hint().unwrap_or_else(of_some))
+            }
             Self::Data(error) => error.hint(),
             Self::Train(TrainError::Changed { .. }) => {
                 Some("give the same budget, changes and data to go on, or another `--out` to start anew".to_owned())

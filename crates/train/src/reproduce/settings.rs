@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use model::config::{ModelConfig, Override, OverrideError, Recipe, ScheduleConfig, TrainingConfig};
 
+use super::error::ReproduceError;
 use super::table::Row;
 use crate::recipes;
 
@@ -84,7 +85,12 @@ pub struct Settings {
 
 impl Settings {
     /// The recipe of a run of `row`.
-    pub fn recipe(&self, row: &Row, length: Length, seed: u64) -> Result<Recipe, OverrideError> {
+    pub fn recipe(&self, row: &Row, length: Length, seed: u64) -> Result<Recipe, ReproduceError> {
+        let recipe = self.changed(row, length, seed);
+        recipe.map_err(|source| ReproduceError::Recipe { row: row.name(), source })
+    }
+
+    fn changed(&self, row: &Row, length: Length, seed: u64) -> Result<Recipe, OverrideError> {
         let text = recipes::text(row.recipe).expect("the tables name recipes that are there");
         let path = Path::new(row.recipe);
         let mut recipe = Recipe::parse_with(text, path, &[set("model.classes", self.n_classes)], self.n_classes)?;
