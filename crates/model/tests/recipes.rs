@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use model::config::{
-    AdamConfig, Cmvn, CnnConfig, Couplings, Dropout, Initialiser, LstmConfig, ModelConfig, Recipe, Routing, ScheduleConfig,
-    SrfConfig, Start, TransformerConfig,
+    AdamConfig, Cmvn, CnnConfig, Couplings, Dropout, Initialiser, LstmConfig, ModelConfig, Recipe, Routing,
+    ScheduleConfig, SrfConfig, Start, TransformerConfig,
 };
 use model::params::Layout;
 
