@@ -1,4 +1,6 @@
 //! Blocks of output capsules side by side: the loops over them are what the compiler turns into vectors.
+//!
+//! All lanes are read before the first is written, so that nothing keeps it from that.
 
 use crate::{BLOCK, Element};
 
@@ -20,6 +22,7 @@ pub(super) fn blocks_mut<E>(values: &mut [E]) -> &mut [Lanes<E>] {
 /// `f` of each lane of two blocks.
 #[inline(always)]
 pub(super) fn map2<E: Element>(a: &Lanes<E>, b: &Lanes<E>, f: impl Fn(E, E) -> E) -> Lanes<E> {
+    let (a, b) = (*a, *b);
     let mut result = [E::ZERO; BLOCK];
     for l in 0..BLOCK {
         result[l] = f(a[l], b[l]);
@@ -36,9 +39,11 @@ pub(super) fn map<E: Element>(a: &Lanes<E>, f: impl Fn(E) -> E) -> Lanes<E> {
 /// `to += f(a, b)`, lane by lane.
 #[inline(always)]
 pub(super) fn add2<E: Element>(to: &mut Lanes<E>, a: &Lanes<E>, b: &Lanes<E>, f: impl Fn(E, E) -> E) {
+    let (a, b, mut sum) = (*a, *b, *to);
     for l in 0..BLOCK {
-        to[l] += f(a[l], b[l]);
+        sum[l] += f(a[l], b[l]);
     }
+    *to = sum;
 }
 
 /// `to += a * b`, lane by lane.

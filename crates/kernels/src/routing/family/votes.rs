@@ -82,13 +82,17 @@ fn column<E: Element, const FUSED: bool, const T: usize>(
     let mut sums = [[E::ZERO; BLOCK]; T];
     let columns = weights.iter().step_by(depth).zip(d_weights.iter_mut().step_by(depth));
     for (n, (weight, d_weight)) in columns.enumerate() {
+        let (weight, mut gradient) = (*weight, *d_weight);
         for t in 0..T {
-            let d_vote = &d_votes[t][n];
+            let d_vote = d_votes[t][n];
             for l in 0..BLOCK {
-                d_weight[l] = multiply_add::<E, FUSED>(d_vote[l], poses[t], d_weight[l]);
+                gradient[l] = multiply_add::<E, FUSED>(d_vote[l], poses[t], gradient[l]);
+            }
+            for l in 0..BLOCK {
                 sums[t][l] = multiply_add::<E, FUSED>(d_vote[l], weight[l], sums[t][l]);
             }
         }
+        *d_weight = gradient;
     }
     sums
 }
