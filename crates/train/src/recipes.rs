@@ -10,9 +10,17 @@ macro_rules! texts {
 /// All of them, by name: the path below `recipes/` without `.toml`.
 pub const ALL: &[(&str, &str)] = texts![
     "builtin/demo",
+    "builtin/family/em",
+    "builtin/family/entropy",
+    "builtin/family/inverted",
+    "builtin/family/learned-start",
+    "builtin/family/min-max",
+    "builtin/family/sdr",
+    "builtin/family/self",
     "builtin/phones",
     "digits/words",
-    "speechocean/phones",
+    "en-phones/both",
+    "en-phones/real",
     "timit/blstm-5l-250h",
     "timit/blstm-5l-250h-average",
     "timit/cnn-10l-maxout",
