@@ -137,7 +137,7 @@ const FAMILY: &[(&str, u64)] = &[
 fn every_recipe_of_the_family_is_the_demo_with_another_routing() {
     let demo = load("builtin/demo");
     for &(name, n_more) in FAMILY {
-        let recipe = load(&format!("builtin/family/{name}"));
+        let recipe = load(&format!("family/{name}"));
         assert_eq!(recipe.summary().parameters.total, demo.summary().parameters.total + n_more, "{name}");
         assert_eq!(Layout::new(&recipe.model).n_values() as u64, recipe.summary().parameters.total, "{name}");
         assert_eq!(recipe.summary().look_ahead_frames, demo.summary().look_ahead_frames, "{name}");
@@ -147,7 +147,7 @@ fn every_recipe_of_the_family_is_the_demo_with_another_routing() {
         assert_eq!(srf == model, name == "sdr", "{name}");
         assert_eq!(Recipe { model: ModelConfig::Srf(model), ..recipe.clone() }, demo, "{name}");
     }
-    let n_files = fs::read_dir(recipes().join("builtin/family")).unwrap().count();
+    let n_files = fs::read_dir(recipes().join("family")).unwrap().count();
     assert_eq!(n_files, FAMILY.len());
 }
 

@@ -26,7 +26,7 @@ Examples:
   srf bench train --model srf7 --threads 2
   srf bench decode --model srf7 --threads 1 --json
   srf bench kernels --model srf10big --threads 1
-  srf bench train --recipe recipes/builtin/family/em.toml
+  srf bench train --recipe recipes/family/em.toml
   srf bench streams --streams 100 --threads 2
   srf bench soak --hours 10")]
 pub(crate) struct Args {

@@ -254,11 +254,11 @@ fn per_layer(n_layers: usize, least: usize, most: usize) -> impl Strategy<Value 
 pub(crate) fn routed(config: &SrfConfig) -> Vec<SrfConfig> {
     let with = |routing, iterations| SrfConfig { routing, iterations, ..config.clone() };
     let min_max = |config| SrfConfig { couplings: Couplings::MinMax, ..config };
-    let entropy = |config| SrfConfig { entropy: Some(2.0), ..config };
+    let entropy = |config| SrfConfig { entropy: Some(0.5), ..config };
     let learned = |config| SrfConfig { start: Start::Learned, ..config };
     vec![
         with(Routing::Sdr, 1),
-        with(Routing::Sdr, 2),
+        with(Routing::Sdr, 3),
         with(Routing::Dr, 2),
         with(Routing::Em, 1),
         with(Routing::Em, 2),
