@@ -73,7 +73,7 @@ fn percent(rate: Option<f64>) -> String {
 fn result(history: &History, evaluation: &Evaluation) -> String {
     let rate = evaluation.rate();
     let (n_wrong, n) = (rate.system.n_wrong(), rate.system.n_utterances());
-    let interval = format!("{:.1} to {:.1} %", 100.0 * rate.interval.low, 100.0 * rate.interval.high);
+    let interval = format!("{:.1}–{:.1} %", 100.0 * rate.interval.low, 100.0 * rate.interval.high);
     let mut shown = vec![
         (format!("{} of speakers never heard before", rate.measure.name()), percent(rate.system.counts().error_rate())),
         ("95 % interval".to_owned(), interval),
