@@ -23,6 +23,7 @@ pub const ALL: &[(&str, &str)] = texts![
     "family/min-max",
     "family/sdr",
     "family/self",
+    "own/srf",
     "timit/blstm-5l-250h",
     "timit/blstm-5l-250h-average",
     "timit/cnn-10l-maxout",
