@@ -1,16 +1,18 @@
 //! The family of routings that fit the framework beside DR and SDR: the same votes and windows in, poses out.
 //!
-//! [`Member`] tells them apart; what each computes stands in [`sums`] and [`em`], how agreements become couplings in
-//! [`couplings`]. What they have in common is here: computing votes, walking through an utterance and back in time, and
+//! [`Member`] tells them apart; what each computes stands in `sums` and `em`, how agreements become couplings in
+//! `couplings`. What they have in common is here: computing votes, walking through an utterance and back in time, and
 //! summing the gradients of weights.
 //! Unlike the fused kernels of DR and SDR, a slice's votes are all in memory while it is routed, so that a member is
 //! free to read them as often as it likes.
 //!
-//! A member may carry more than its outputs from slice to slice: the *state*, of [`state_len`] floats, zeros at the start.
+//! A member may carry more than its outputs from slice to slice: the *state*, of [`Member::state_len`] floats, zeros at
+//! the start.
 //! In [`Utterance`], `state` and `saved` hold such states: `saved` gets that of every slice, and is needed even
 //! without a backward pass.
 //!
-//! Some members have parameters of their own, all of them rows of a number for each output capsule ([`n_own_rows`]).
+//! Some members have parameters of their own, all of them rows of a number for each output capsule
+//! ([`Member::n_own_rows`]).
 
 mod couplings;
 mod em;
