@@ -42,7 +42,7 @@ pub enum LoadPreparedError {
         source: io::Error,
     },
     /// Folders with different labels.
-    #[error("`{path}` has {found} classes, or others, where `{first}` has {expected}")]
+    #[error("the labels of `{path}` ({found} classes) are not those of `{first}` ({expected} classes)")]
     OtherLabels {
         /// The folder.
         path: PathBuf,
@@ -140,9 +140,19 @@ impl Prepared {
 
     /// The folders for people: `a + b`.
     pub fn names(&self) -> String {
-        let names: Vec<String> = self.paths.iter().map(|path| path.display().to_string()).collect();
-        names.join(" + ")
+        joined(self.paths.iter().map(PathBuf::as_path))
     }
+
+    /// The manifests of a part for people: `a/dev.jsonl + b/dev.jsonl`.
+    pub fn manifests(&self, part: &str) -> String {
+        let paths: Vec<PathBuf> = self.paths.iter().map(|path| path.join(format!("{part}.jsonl"))).collect();
+        joined(paths.iter().map(PathBuf::as_path))
+    }
+}
+
+fn joined<'a>(paths: impl Iterator<Item = &'a Path>) -> String {
+    let names: Vec<String> = paths.map(|path| path.display().to_string()).collect();
+    names.join(" + ")
 }
 
 fn part(

@@ -266,7 +266,7 @@ fn take_over(
 fn run_start(job: &TrainJob, training: &TrainingConfig, data: &Data, n_values: usize) -> RunStart {
     let part = |name: &str, set: &Dataset, utterances: &[Utterance]| DataPart {
         name: name.to_owned(),
-        path: format!("{name}.jsonl of {}", job.data.names()),
+        path: job.data.manifests(name),
         n_utterances: set.examples.len(),
         n_frames: set.n_frames(),
         duration_s: utterances.iter().filter_map(|utterance| utterance.audio.duration_s).sum(),

@@ -56,6 +56,7 @@ fn several_folders_are_one_corpus_if_their_labels_are_the_same() {
     }
     let both = Prepared::load_all(&[one.clone(), two.clone()]).unwrap();
     assert_eq!((both.train.len(), both.paths.len()), (4, 2));
+    assert!(both.manifests("dev").ends_with("two/dev.jsonl") && both.manifests("dev").contains("one/dev.jsonl + "));
     assert_ne!(both.fingerprint, Prepared::load(&one).unwrap().fingerprint);
     LabelSet::new(Units::Phones, ["a", "b"]).unwrap().save(&other.join("labels.txt")).unwrap();
     let error = Prepared::load_all(&[one, other]).unwrap_err();
