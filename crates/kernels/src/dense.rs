@@ -7,8 +7,6 @@
 //! The forward pass computes each row by the same operations whatever the number of rows in the call, so frames one by
 //! one and all at once give the same bits; the backward pass, which only training uses, need not.
 
-pub(crate) mod outer;
-
 use crate::conv::fast::{Grid, Panels, Steps, sweep};
 use crate::conv::pack_panels;
 use crate::conv::tile::Segment;
@@ -97,6 +95,32 @@ pub fn dense_input_gradient<E: Element>(kernel: &[E], n_out: usize, grad_y: &[E]
     let shape = [grad_y.len() / n_out, kernel.len() / n_out, n_out];
     let kernel = View { data: kernel, row: 1, col: n_out };
     product(shape, View { data: grad_y, row: n_out, col: 1 }, kernel, false, grad_x);
+}
+
+/// Adds to the rows of inputs `first..` of the gradient of the kernel, as many as `grad` holds: dW = x^T dy.
+///
+/// All frames in one product: the packing of dy is paid once for the rows of a call, so let them be many.
+#[track_caller]
+pub fn dense_kernel_gradient<E: Element>(
+    x: &[E],
+    n_in: usize,
+    first: usize,
+    grad_y: &[E],
+    n_out: usize,
+    grad: &mut [E],
+) {
+    let (n_rows, n_frames) = (grad.len() / n_out, grad_y.len() / n_out);
+    assert!(
+        n_frames * n_in == x.len() && first + n_rows <= n_in,
+        "dense: {} inputs, {} outputs, {} weights",
+        x.len(),
+        grad_y.len(),
+        grad.len()
+    );
+    if n_frames > 0 {
+        let x = View { data: &x[first..], row: 1, col: n_in };
+        product([n_rows, n_out, n_frames], x, View { data: grad_y, row: n_out, col: 1 }, true, grad);
+    }
 }
 
 /// Adds the gradient of the bias: the sum of dy over the rows.

@@ -34,7 +34,7 @@ pub use adam::{Adam, adam};
 pub use buffer::Buffer;
 pub use conv::{Branch, Conv, ConvWeights};
 pub use ctc::{CtcLoss, CtcScratch, ctc, n_frames_needed};
-pub use dense::{DenseWeights, dense_bias_gradient, dense_input_gradient};
+pub use dense::{DenseWeights, dense_bias_gradient, dense_input_gradient, dense_kernel_gradient};
 pub use dropout::Dropout;
 pub use element::Element;
 pub use product::{View, product, product_into};

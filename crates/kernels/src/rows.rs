@@ -82,12 +82,6 @@ macro_rules! row {
                 // SAFETY: this function enables the instructions.
                 unsafe { dense::forward_fast::<V, $n>(weights, x, y) }
             });
-            compiled!($features, dense_kernel_gradient(
-                x: &[f32], n_in: usize, first: usize, grad_y: &[f32], n_out: usize, grad: &mut [f32],
-            ) {
-                // SAFETY: this function enables the instructions.
-                unsafe { dense::outer::fast::<V, $n>(x, n_in, first, grad_y, n_out, grad) }
-            });
             compiled!($features, dropout_apply(dropout: Dropout, x: &mut [f32]) {
                 dropout::apply(dropout, x);
             });

@@ -35,9 +35,6 @@ pub struct Kernels<E> {
     pub conv_weight_gradient: fn(&Conv, &[E], &[E], usize, &mut [E]),
     /// Dense layer: weights, input rows, output rows.
     pub dense_forward: fn(&DenseWeights<E>, &[E], &mut [E]),
-    /// Dense layer: inputs, their width, the first input wanted, output gradients, their width; adds to the rows of the
-    /// kernel's gradient from that input on.
-    pub dense_kernel_gradient: fn(&[E], usize, usize, &[E], usize, &mut [E]),
     /// Dropout in place, forward or backward.
     pub dropout_apply: fn(Dropout, &mut [E]),
     /// Batch norm: rows of channels to their means and summed squared deviations.
@@ -93,7 +90,6 @@ fn scalar<E: Element>() -> Kernels<E> {
         conv_input_gradient: conv::plain::input_gradient,
         conv_weight_gradient: conv::plain::weight_gradient,
         dense_forward: dense::forward,
-        dense_kernel_gradient: dense::outer::plain,
         dropout_apply: dropout::apply,
         row_moments: batch_norm::row_moments,
         gradient_moments: batch_norm::gradient_moments,
@@ -129,7 +125,6 @@ macro_rules! row {
             conv_input_gradient: $name::conv_input_gradient,
             conv_weight_gradient: $name::conv_weight_gradient,
             dense_forward: $name::dense_forward,
-            dense_kernel_gradient: $name::dense_kernel_gradient,
             dropout_apply: $name::dropout_apply,
             row_moments: $name::row_moments,
             gradient_moments: $name::gradient_moments,

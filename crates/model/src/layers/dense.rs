@@ -3,13 +3,13 @@
 //! # Shapes
 //! - in: frames of `n_in` without margin, out: frames of `n_out`, W `[n_in][n_out]`, b `[n_out]`
 
-use kernels::{Buffer, DenseWeights, Element, dense_bias_gradient, dense_input_gradient};
+use kernels::{Buffer, DenseWeights, Element, dense_bias_gradient, dense_input_gradient, dense_kernel_gradient};
 use rayon::prelude::*;
 
 use crate::frames::Frames;
 
-/// Rows of the kernel's gradient that one task computes: whole tiles; fixed, so that threads do not matter.
-const ROWS: usize = 66;
+/// Rows of a kernel's gradient that one task computes: fixed, so that threads do not matter.
+const ROWS: usize = 256;
 /// Frames that one task computes where there is no margin between utterances.
 const FRAMES: usize = 192;
 
@@ -67,7 +67,7 @@ impl<E: Element> Dense<E> {
         let all_x = x.all();
         let of_kernel = || {
             grad_kernel.par_chunks_mut(ROWS * n_out).enumerate().for_each(|(index, grad)| {
-                (E::kernels().dense_kernel_gradient)(all_x, n_in, index * ROWS, all_grad, n_out, grad);
+                dense_kernel_gradient(all_x, n_in, index * ROWS, all_grad, n_out, grad);
             });
         };
         rayon::join(of_kernel, of_input);

@@ -19,7 +19,7 @@ mod recurrence;
 #[cfg(test)]
 mod tests;
 
-use kernels::{Buffer, DenseWeights, Element, dense_bias_gradient};
+use kernels::{Buffer, DenseWeights, Element, dense_bias_gradient, dense_kernel_gradient};
 use rayon::prelude::*;
 
 use self::recurrence::{Lane, Scratch, Utterance};
@@ -27,8 +27,8 @@ use super::residual::add;
 use crate::config::Merge;
 use crate::frames::Frames;
 
-/// Rows of a kernel's gradient that one task computes: whole tiles; fixed, so that threads do not matter.
-const ROWS: usize = 66;
+/// Rows of a kernel's gradient that one task computes: fixed, so that threads do not matter.
+const ROWS: usize = 256;
 
 /// Frames of the gradient of the input that one task computes.
 const FRAMES: usize = 192;
@@ -222,7 +222,7 @@ impl<E: Element> Lstm<E> {
                         (direction.outputs_before(utterance), n_cells)
                     };
                     let grad_z = direction.gates.real(utterance);
-                    (E::kernels().dense_kernel_gradient)(inputs, width, index * ROWS, grad_z, n_gates, grad);
+                    dense_kernel_gradient(inputs, width, index * ROWS, grad_z, n_gates, grad);
                 }
             });
             dense_bias_gradient(direction.gates.all(), bias);
