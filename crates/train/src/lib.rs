@@ -14,6 +14,7 @@ pub mod tensorboard;
 pub mod times;
 pub mod trainer;
 
+mod command;
 mod noise;
 mod playback;
 mod seed;

@@ -10,11 +10,10 @@ use anyhow::{Context as _, ensure};
 use asr::{Recognizer, default_model};
 use audio::bulk::Utterance;
 use audio::features::cmvn::CmvnStats;
-use train::analyze::distance::Distance;
 use train::analyze::{Analysis, AnalyzeError, Detail, Named, Routes, files, times, windows};
 
 use self::sources::Sources;
-use self::table::Measured;
+use self::table::{Counts, Measured};
 use crate::Exit;
 use crate::printer::Printer;
 
@@ -154,13 +153,13 @@ fn analyse_all(models: &[Named], sources: &Sources, looks: &Looks, out: &Printer
             .iter()
             .map(|speakers| speakers.as_ref().and_then(|speakers| speakers.get(utterance.speaker.as_str()).cloned()))
             .collect();
-        let distances = if index < looks.n_pictures {
+        let counts = if index < looks.n_pictures {
             draw(models, utterance, &statistics, sources, looks)
         } else {
             count(models, utterance, &statistics).map_err(anyhow::Error::from)
         };
-        match distances {
-            Ok(distances) => measured.add(&utterance.id, distances),
+        match counts {
+            Ok(counts) => measured.add(&utterance.id, counts),
             Err(error) => {
                 measured.n_problems += 1;
                 progress.suspend(|| out.problem(format_args!("{error:#}")));
@@ -176,14 +175,14 @@ fn analyse_all(models: &[Named], sources: &Sources, looks: &Looks, out: &Printer
     measured
 }
 
-/// Pictures and page of an utterance; how far routing and softmax are apart, for each model.
+/// Pictures and page of an utterance; what is counted of it, for each model.
 fn draw(
     models: &[Named],
     utterance: &Utterance,
     statistics: &[Option<CmvnStats>],
     sources: &Sources,
     looks: &Looks,
-) -> anyhow::Result<Vec<Distance>> {
+) -> anyhow::Result<Vec<Counts>> {
     let reference = sources.reference(&utterance.id, models[0].recognizer.labels().units());
     let mut analysis = Analysis::hear(models, utterance, statistics, reference)?;
     if !looks.has_sound {
@@ -192,16 +191,16 @@ fn draw(
     let times_s = if looks.times.is_empty() { times::choose(&analysis, times::N_TIMES) } else { looks.times.clone() };
     let dir = looks.dir.join(files::file_name(&utterance.id));
     files::save(&analysis, &times_s, &dir).with_context(|| format!("could not write to `{}`", dir.display()))?;
-    Ok(analysis.models.iter().map(Distance::of).collect())
+    Ok(analysis.models.iter().map(Counts::of).collect())
 }
 
 fn count(
     models: &[Named],
     utterance: &Utterance,
     statistics: &[Option<CmvnStats>],
-) -> Result<Vec<Distance>, AnalyzeError> {
+) -> Result<Vec<Counts>, AnalyzeError> {
     let of = |(Named { name, recognizer }, statistics): (&Named, &Option<CmvnStats>)| {
         Routes::hear(recognizer, name, utterance, statistics.as_ref(), Detail::Classes)
     };
-    models.iter().zip(statistics).map(of).map(|routes| routes.map(|routes| Distance::of(&routes))).collect()
+    models.iter().zip(statistics).map(of).map(|routes| routes.map(|routes| Counts::of(&routes))).collect()
 }

@@ -203,7 +203,7 @@ impl Job {
             search: subject.search,
             budget,
             changes: changes.collect(),
-            command: self.command.join(" "),
+            command: crate::command::line(&self.command),
             machine: format!("{}, {} threads", self.machine.processor, self.machine.n_threads),
             version: env!("CARGO_PKG_VERSION"),
             remarks: self.remarks(),

@@ -63,7 +63,7 @@ fn card(job: &TrainJob, head: &Head, state: &State, dev: Option<&Measured>) -> S
         job.data.train.len(),
         head.data_fingerprint
     );
-    let _ = writeln!(card, "- command: `{}`", job.command.join(" "));
+    let _ = writeln!(card, "- command: `{}`", crate::command::line(&job.command));
     if let Some(from) = &job.from {
         let _ = writeln!(card, "- started from: `{}`", from.display());
     }

@@ -1,14 +1,29 @@
 //! How far routing and softmax are apart: counts of utterances in, a table or JSON out.
 
 use serde::Serialize;
-use train::analyze::Named;
 use train::analyze::distance::Distance;
+use train::analyze::masses::{ClassMass, Masses};
+use train::analyze::{Named, Routes};
+
+/// What is counted of a model and an utterance.
+pub(super) struct Counts {
+    distance: Distance,
+    masses: Masses,
+}
+
+impl Counts {
+    pub(super) fn of(routes: &Routes) -> Self {
+        Self { distance: Distance::of(routes), masses: Masses::of(routes) }
+    }
+}
 
 /// Counts of all utterances, for each model.
 pub(super) struct Measured {
     pub(super) n_problems: usize,
     models: Vec<String>,
     rows: Vec<(String, Vec<Distance>)>,
+    /// Of all utterances together; none before the first.
+    masses: Vec<Masses>,
 }
 
 #[derive(Serialize)]
@@ -21,17 +36,29 @@ struct Line<'a> {
     rate: Option<f64>,
 }
 
+#[derive(Serialize)]
+struct ClassLine<'a> {
+    model: &'a str,
+    #[serde(flatten)]
+    mass: ClassMass,
+}
+
 /// More utterances than this are only summed up.
 const MAX_ROWS: usize = 40;
 
 impl Measured {
     pub(super) fn new(models: &[Named]) -> Self {
         let models = models.iter().map(|model| model.name.clone()).collect();
-        Self { n_problems: 0, models, rows: Vec::new() }
+        Self { n_problems: 0, models, rows: Vec::new(), masses: Vec::new() }
     }
 
-    pub(super) fn add(&mut self, id: &str, distances: Vec<Distance>) {
-        self.rows.push((id.to_owned(), distances));
+    pub(super) fn add(&mut self, id: &str, counts: Vec<Counts>) {
+        self.rows.push((id.to_owned(), counts.iter().map(|counts| counts.distance).collect()));
+        if self.masses.is_empty() {
+            self.masses = counts.into_iter().map(|counts| counts.masses).collect();
+        } else {
+            self.masses.iter_mut().zip(&counts).for_each(|(masses, counts)| masses.add(&counts.masses));
+        }
     }
 
     fn total(&self, model: usize) -> Distance {
@@ -73,7 +100,11 @@ impl Measured {
                 distances.iter().enumerate().map(move |(model, distance)| line(Some(id), model, *distance))
             })
             .collect();
-        serde_json::json!({ "total": total, "utterances": each }).to_string()
+        let masses = self.models.iter().zip(&self.masses);
+        let classes: Vec<ClassLine> = masses
+            .flat_map(|(model, masses)| masses.each().into_iter().map(move |mass| ClassLine { model, mass }))
+            .collect();
+        serde_json::json!({ "total": total, "classes": classes, "utterances": each }).to_string()
     }
 }
 

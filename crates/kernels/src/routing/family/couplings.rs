@@ -39,7 +39,9 @@ impl Normaliser {
             Self::MinMax => distances(r, valid, c),
         }
         let scale = E::ONE / total(c);
-        c.iter_mut().for_each(|c| *c = map(c, |c| c * scale));
+        for c in c {
+            *c = map(c, |c| c * scale);
+        }
     }
 
     /// Adds to the gradient of `r` from the couplings and their gradient.

@@ -142,8 +142,10 @@ impl<E: Element> Em<E> {
     fn fit(slice: &Slice<'_, E>, c: &[Lanes<E>], state: &mut Parts<&mut [Lanes<E>]>) {
         let depth = slice.layer.routing.depth_out;
         for (votes, c) in slice.each_vote().zip(c.chunks_exact(slice.layer.n_blocks)) {
-            for (at, vote) in votes.iter().enumerate() {
-                add_product(&mut state.means[at], &c[at / depth], vote);
+            for (block, c) in c.iter().enumerate() {
+                for at in capsules(slice.layer, block) {
+                    add_product(&mut state.means[at], c, &votes[at]);
+                }
             }
             add(state.masses, c);
         }
@@ -151,9 +153,11 @@ impl<E: Element> Em<E> {
             *mean = map2(mean, &state.masses[at / depth], |sum, mass| sum / at_least(mass));
         }
         for (votes, c) in slice.each_vote().zip(c.chunks_exact(slice.layer.n_blocks)) {
-            for (at, vote) in votes.iter().enumerate() {
-                let square = map2(vote, &state.means[at], |vote, mean| (vote - mean) * (vote - mean));
-                add_product(&mut state.precisions[at], &c[at / depth], &square);
+            for (block, c) in c.iter().enumerate() {
+                for at in capsules(slice.layer, block) {
+                    let square = map2(&votes[at], &state.means[at], |vote, mean| (vote - mean) * (vote - mean));
+                    add_product(&mut state.precisions[at], c, &square);
+                }
             }
         }
         for (at, sum) in state.precisions.iter_mut().enumerate() {
@@ -172,7 +176,9 @@ fn at_least<E: Element>(mass: E) -> E {
 #[inline(always)]
 fn log_deviations<E: Element>(precisions: &[Lanes<E>]) -> Lanes<E> {
     let mut sum = [E::ZERO; BLOCK];
-    precisions.iter().for_each(|precision| add2(&mut sum, precision, precision, |p, _| E::from_f64(-0.5) * p.ln()));
+    for precision in precisions {
+        add2(&mut sum, precision, precision, |p, _| E::from_f64(-0.5) * p.ln());
+    }
     sum
 }
 
@@ -226,16 +232,16 @@ impl<E: Element> Steps<E> for Em<E> {
         let (state, d_state) = (parts(layer, state), parts_mut(layer, d_state));
         let votes = slice.each_vote().zip(gradient.votes.chunks_exact_mut(layer.len));
         for ((votes, d_votes), d_r) in votes.zip(d_r.chunks_exact(layer.n_blocks)) {
-            for (d_level, d_r) in d_state.levels.iter_mut().zip(d_r) {
-                add2(d_level, d_r, d_r, |d_r, _| self.share * d_r);
-            }
-            for (at, vote) in votes.iter().enumerate() {
-                let d_r = &map(&d_r[at / layer.routing.depth_out], |d_r| self.share * d_r);
-                let x = map2(vote, &state.means[at], |vote, mean| vote - mean);
-                let pull = map2(&map2(&x, &state.precisions[at], |x, p| x * p), d_r, |x, d_r| x * d_r);
-                add2(&mut d_state.means[at], &pull, &pull, |pull, _| pull);
-                add2(&mut d_votes[at], &pull, &pull, |pull, _| -pull);
-                add2(&mut d_state.precisions[at], d_r, &x, |d_r, x| E::from_f64(-0.5) * d_r * x * x);
+            for (block, d_r) in d_r.iter().enumerate() {
+                let d_r = &map(d_r, |d_r| self.share * d_r);
+                add2(&mut d_state.levels[block], d_r, d_r, |d_r, _| d_r);
+                for at in capsules(layer, block) {
+                    let x = map2(&votes[at], &state.means[at], |vote, mean| vote - mean);
+                    let pull = map2(&map2(&x, &state.precisions[at], |x, p| x * p), d_r, |x, d_r| x * d_r);
+                    add2(&mut d_state.means[at], &pull, &pull, |pull, _| pull);
+                    add2(&mut d_votes[at], &pull, &pull, |pull, _| -pull);
+                    add2(&mut d_state.precisions[at], d_r, &x, |d_r, x| E::from_f64(-0.5) * d_r * x * x);
+                }
             }
         }
     }
@@ -247,7 +253,9 @@ impl<E: Element> Steps<E> for Em<E> {
         let mut state = parts_mut(layer, state);
         Self::fit(slice, c, &mut state);
         let floor = E::from_f64(FLOOR);
-        state.precisions.iter_mut().for_each(|variance| *variance = map(variance, |v| E::ONE / (v + floor)));
+        for variance in &mut *state.precisions {
+            *variance = map(variance, |v| E::ONE / (v + floor));
+        }
         for block in 0..layer.n_blocks {
             let precisions = &state.precisions[capsules(layer, block)];
             let [activation, level] = self.activate(layer, block, &state.masses[block], precisions);
@@ -259,7 +267,8 @@ impl<E: Element> Steps<E> for Em<E> {
     /// With n = N + least, x = u - μ, w = σ² - floor and dσ² = -π² dπ:
     /// dμ += 2 dσ² (−μ least / n), because Σ c x is μ least and not 0;
     /// du = c/n (dμ + 2 dσ² x);
-    /// dc = dN + Σ_h (dμ x + dσ² (x² - w)) / n, where μ and σ² lose by dividing by a larger mass.
+    /// dc = dN + Σ_h (dμ x + dσ² (x² - w)) / n, where μ and σ² lose by dividing by a larger mass;
+    /// w is the same for all votes, so its part is in dN.
     #[inline(always)]
     fn settle_backward(
         &self,
@@ -284,20 +293,23 @@ impl<E: Element> Steps<E> for Em<E> {
             add2(&mut d_state.means[at], &spread, &state.means[at], |spread, mean| -spread * mean);
             d_state.means[at] = map2(&d_state.means[at], &share, |d_mean, share| d_mean * share);
             d_state.precisions[at] = map2(&d_variance, &share, |d_variance, share| d_variance * share);
+            let variance = map(&state.precisions[at], |p| E::ONE / p - floor);
+            add2(&mut d_state.masses[at / depth], &d_state.precisions[at], &variance, |d, w| -(d * w));
         }
         let rows = c.chunks_exact(layer.n_blocks).zip(d_c.chunks_exact_mut(layer.n_blocks));
         let votes = slice.each_vote().zip(gradient.votes.chunks_exact_mut(layer.len));
         for ((votes, d_votes), (c, d_c)) in votes.zip(rows) {
-            d_c.copy_from_slice(d_state.masses);
-            for (at, vote) in votes.iter().enumerate() {
-                let (c, d_c) = (&c[at / depth], &mut d_c[at / depth]);
-                let (d_mean, d_variance) = (&d_state.means[at], &d_state.precisions[at]);
-                let x = map2(vote, &state.means[at], |vote, mean| vote - mean);
-                let along = map2(d_variance, &x, |d_variance, x| two * d_variance * x);
-                add2(&mut d_votes[at], c, &map2(d_mean, &along, |a, b| a + b), |c, d| c * d);
-                let excess = map2(&x, &state.precisions[at], |x, p| x * x - (E::ONE / p - floor));
-                add_product(d_c, d_mean, &x);
-                add_product(d_c, d_variance, &excess);
+            for (block, c) in c.iter().enumerate() {
+                let mut sum = d_state.masses[block];
+                for at in capsules(layer, block) {
+                    let (d_mean, d_variance) = (&d_state.means[at], &d_state.precisions[at]);
+                    let x = map2(&votes[at], &state.means[at], |vote, mean| vote - mean);
+                    let along = map2(d_variance, &x, |d_variance, x| two * d_variance * x);
+                    add2(&mut d_votes[at], c, &map2(d_mean, &along, |a, b| a + b), |c, d| c * d);
+                    add_product(&mut sum, d_mean, &x);
+                    add2(&mut sum, d_variance, &x, |d_variance, x| d_variance * x * x);
+                }
+                d_c[block] = sum;
             }
         }
     }
@@ -308,7 +320,9 @@ impl<E: Element> Steps<E> for Em<E> {
         let depth = layer.routing.depth_out;
         Pose::Squash.forward(depth, state.means, output);
         for (v, activation) in output.chunks_exact_mut(depth).zip(state.activations) {
-            v.iter_mut().for_each(|v| *v = map2(v, activation, |v, a| v * a));
+            for v in v {
+                *v = map2(v, activation, |v, a| v * a);
+            }
         }
     }
 

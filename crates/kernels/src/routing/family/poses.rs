@@ -75,9 +75,13 @@ fn squash_backward<E: Element>(s: &[Lanes<E>], d_v: &[Lanes<E>], d_s: &mut [Lane
 fn moments<E: Element>(s: &[Lanes<E>]) -> (Lanes<E>, Lanes<E>) {
     let share = E::ONE / E::from_f64(s.len() as f64);
     let mut mean = [E::ZERO; BLOCK];
-    s.iter().for_each(|s| add2(&mut mean, s, s, |s, _| share * s));
+    for s in s {
+        add2(&mut mean, s, s, |s, _| share * s);
+    }
     let mut variance = [E::from_f64(NORM_EPSILON); BLOCK];
-    s.iter().for_each(|s| add2(&mut variance, s, &mean, |s, mean| share * (s - mean) * (s - mean)));
+    for s in s {
+        add2(&mut variance, s, &mean, |s, mean| share * (s - mean) * (s - mean));
+    }
     (mean, map(&variance, |variance| E::ONE / variance.sqrt()))
 }
 

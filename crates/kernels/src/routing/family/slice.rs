@@ -161,7 +161,9 @@ pub(super) fn forward<E: Element, S: Steps<E>>(steps: &S, slice: &Slice<'_, E>, 
     let layer = slice.layer;
     let state_len = layer.state_len / BLOCK;
     let (start, r, scratch) = (blocks_mut(start), blocks_mut(r), blocks_mut(scratch));
-    start.chunks_exact_mut(layer.n_blocks).for_each(|row| row.copy_from_slice(layer.mask));
+    for row in start.chunks_exact_mut(layer.n_blocks) {
+        row.copy_from_slice(layer.mask);
+    }
     steps.start(slice, start);
     for (n, c) in blocks_mut(couplings).chunks_exact_mut(r.len()).enumerate() {
         let (before, after) = blocks_mut(states)[n * state_len..][..2 * state_len].split_at_mut(state_len);
@@ -170,7 +172,9 @@ pub(super) fn forward<E: Element, S: Steps<E>>(steps: &S, slice: &Slice<'_, E>, 
         }
         steps.agree(slice, before, scratch, r);
         let rows = r.chunks_exact(layer.n_blocks).zip(c.chunks_exact_mut(layer.n_blocks));
-        rows.for_each(|(r, c)| steps.normaliser().forward(r, layer.valid, c));
+        for (r, c) in rows {
+            steps.normaliser().forward(r, layer.valid, c);
+        }
         steps.settle(slice, c, after);
     }
 }

@@ -121,7 +121,9 @@ impl<E: Element> Steps<E> for Sums<E> {
                 add(r, &own[slice.x.len() * width..]);
                 for (n, (&x, weights)) in slice.x.iter().zip(own.chunks_exact(width)).enumerate() {
                     let row = &mut r[n / slice.layer.routing.depth_in * width..][..width];
-                    row.iter_mut().zip(weights).for_each(|(r, w)| add2(r, w, w, |w, _| x * w));
+                    for (r, w) in row.iter_mut().zip(weights) {
+                        add2(r, w, w, |w, _| x * w);
+                    }
                 }
             }
         }
@@ -141,7 +143,9 @@ impl<E: Element> Steps<E> for Sums<E> {
                 for (n, (weights, d_weights)) in rows.enumerate() {
                     let x = slice.x[n];
                     let d_r = &d_r[n / slice.layer.routing.depth_in * width..][..width];
-                    d_weights.iter_mut().zip(d_r).for_each(|(d_w, d_r)| add2(d_w, d_r, d_r, |d_r, _| x * d_r));
+                    for (d_w, d_r) in d_weights.iter_mut().zip(d_r) {
+                        add2(d_w, d_r, d_r, |d_r, _| x * d_r);
+                    }
                     gradient.x[n] += total(&[dot(weights, d_r)]);
                 }
             }
@@ -154,7 +158,9 @@ impl<E: Element> Steps<E> for Sums<E> {
         let poses = &mut scratch[..state.len()];
         self.agreed.forward(depth, state, poses);
         for (poses, scale) in poses.chunks_exact_mut(depth).zip(self.scales(slice.layer)) {
-            poses.iter_mut().for_each(|pose| *pose = map2(pose, &scale, |pose, scale| pose * scale));
+            for pose in poses {
+                *pose = map2(pose, &scale, |pose, scale| pose * scale);
+            }
         }
         for (votes, r) in slice.each_vote().zip(r.chunks_exact_mut(slice.layer.n_blocks)) {
             let capsules = votes.chunks_exact(depth).zip(poses.chunks_exact(depth));
@@ -198,7 +204,9 @@ impl<E: Element> Steps<E> for Sums<E> {
             }
         }
         for (d_poses, scale) in d_poses.chunks_exact_mut(depth).zip(self.scales(layer)) {
-            d_poses.iter_mut().for_each(|d_pose| *d_pose = map2(d_pose, &scale, |d_pose, scale| d_pose * scale));
+            for d_pose in d_poses {
+                *d_pose = map2(d_pose, &scale, |d_pose, scale| d_pose * scale);
+            }
         }
         self.agreed.backward(depth, state, d_poses, d_state);
     }
@@ -209,8 +217,9 @@ impl<E: Element> Steps<E> for Sums<E> {
         state.as_flattened_mut().fill(E::ZERO);
         for (votes, c) in slice.each_vote().zip(c.chunks_exact(slice.layer.n_blocks)) {
             for (block, c) in c.iter().enumerate() {
-                let here = block * depth..(block + 1) * depth;
-                state[here.clone()].iter_mut().zip(&votes[here]).for_each(|(s, vote)| add_product(s, c, vote));
+                for at in block * depth..(block + 1) * depth {
+                    add_product(&mut state[at], c, &votes[at]);
+                }
             }
         }
     }
@@ -233,8 +242,9 @@ impl<E: Element> Steps<E> for Sums<E> {
             for block in 0..n_blocks {
                 let here = block * depth..(block + 1) * depth;
                 d_c[block] = dot(&votes[here.clone()], &d_state[here.clone()]);
-                let d_votes = &mut d_votes[here.clone()];
-                d_votes.iter_mut().zip(&d_state[here]).for_each(|(d_vote, d_s)| add_product(d_vote, &c[block], d_s));
+                for at in here {
+                    add_product(&mut d_votes[at], &c[block], &d_state[at]);
+                }
             }
         }
     }

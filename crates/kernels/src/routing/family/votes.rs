@@ -32,7 +32,9 @@ pub(super) fn predict<E: Element, const FUSED: bool, const T: usize>(
                     }
                 }
             }
-            votes.iter_mut().zip(sums).for_each(|(votes, sum)| votes[at] = sum);
+            for (votes, sum) in votes.iter_mut().zip(sums) {
+                votes[at] = sum;
+            }
         }
     }
 }
@@ -58,14 +60,18 @@ pub(super) fn predict_backward<E: Element, const FUSED: bool, const T: usize>(
     for i in 0..layer.routing.n_in {
         let here = d_votes.map(|votes| &votes[i * len..][..len]);
         let biases = &mut gradient.biases[i * len..][..len];
-        here.iter().for_each(|votes| add(biases, votes));
+        for votes in here {
+            add(biases, votes);
+        }
         let weights = &layer.weights[i * len * depth..][..len * depth];
         let d_weights = &mut gradient.weights[i * len * depth..][..len * depth];
         for k in 0..depth {
             let at = starts.map(|start| start + i * depth + k);
             let poses = at.map(|at| x[at]);
             let sums = column::<E, FUSED, T>(here, poses, depth, &weights[k..], &mut d_weights[k..]);
-            at.iter().zip(sums).for_each(|(&at, sum)| d_x[at] += total(&[sum]));
+            for (at, sum) in at.into_iter().zip(sums) {
+                d_x[at] += total(&[sum]);
+            }
         }
     }
 }
