@@ -85,10 +85,12 @@ pub struct SrfConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Initialiser {
-    /// Uniform with variance 2 / (fan in + fan out), biases 0: the paper's.
-    #[default]
+    /// Uniform with variance 2 / (fan in + fan out), biases 0: what the paper says.
+    ///
+    /// Votes are then so long that couplings are decisions before anything is learned; deep networks hardly start.
     FanAvg,
-    /// Normal with deviation 0.1, weights and biases: the authors' code.
+    /// Normal with deviation 0.1, weights and biases: what the authors' code does.
+    #[default]
     Normal,
 }
 

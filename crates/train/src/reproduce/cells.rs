@@ -158,7 +158,7 @@ pub(super) fn legend(report: &Report) -> Vec<String> {
 /// How claims were judged.
 pub(super) fn claims_legend(report: &Report) -> Vec<String> {
     let mut legend = vec![
-        "Differences are above 0, and ratios above 1, where they are as claimed. A claim holds, or does not, where p < 0.05: the difference is then hardly chance. Times and sizes are taken as measured.".to_owned(),
+        "Differences are above 0, and ratios above 1, where they are as claimed. That one is better holds, or does not, where p < 0.05: the difference is then hardly chance; that two are alike holds where no such difference is seen. Times and sizes are taken as measured.".to_owned(),
         "p is that of matched pairs of segments (MAPSSWE, as in `srf compare`) for error rates, and of a sign test on utterances for ends and distances.".to_owned(),
     ];
     if report.has_means() {
