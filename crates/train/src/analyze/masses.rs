@@ -2,10 +2,15 @@
 //!
 //! The softmax sees lengths of capsules after a norm with a scale and an offset for each class, so the class with the
 //! largest mass need not be the likeliest: every class has a level of its own, and what tells is how it moves.
+//! A label that no training utterance has may lie above all others at any time, for its offset keeps it from being the
+//! likeliest; so the distance is also told without the classes that never are.
+
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 
 use super::Routes;
+use super::distance::Distance;
 
 /// Sums over slices, for each class.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,6 +18,8 @@ pub struct Masses {
     classes: Vec<String>,
     n_slices: usize,
     sums: Vec<Sums>,
+    /// Slices by the classes that have more mass than the likeliest one.
+    heavier: BTreeMap<Vec<usize>, usize>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -42,16 +49,19 @@ impl Masses {
     /// Of what a model does with an utterance.
     pub fn of(routes: &Routes) -> Self {
         let mut sums = vec![Sums::default(); routes.classes.len()];
+        let mut heavier = BTreeMap::new();
         for (slice, likeliest) in routes.likeliest().into_iter().enumerate() {
             let masses = routes.masses_at(slice);
             for (sums, &mass) in sums.iter_mut().zip(masses) {
                 sums.mass += f64::from(mass);
                 sums.square += f64::from(mass) * f64::from(mass);
             }
+            let is_heavier = |class: &usize| masses[*class] > masses[likeliest];
+            *heavier.entry((0..masses.len()).filter(is_heavier).collect()).or_default() += 1;
             sums[likeliest].n_likeliest += 1;
             sums[likeliest].mass_likeliest += f64::from(masses[likeliest]);
         }
-        Self { classes: routes.classes.clone(), n_slices: routes.n_slices(), sums }
+        Self { classes: routes.classes.clone(), n_slices: routes.n_slices(), sums, heavier }
     }
 
     /// Adds those of another utterance and the same model.
@@ -65,6 +75,16 @@ impl Masses {
             sums.n_likeliest += other.n_likeliest;
             sums.mass_likeliest += other.mass_likeliest;
         }
+        for (classes, n_slices) in &other.heavier {
+            *self.heavier.entry(classes.clone()).or_default() += n_slices;
+        }
+    }
+
+    /// The distance of routing and softmax with the classes left out that are never the likeliest.
+    pub fn distance_of_said(&self) -> Distance {
+        let is_said = |class: &usize| 0 < self.sums[*class].n_likeliest;
+        let different = self.heavier.iter().filter(|(classes, _)| classes.iter().any(is_said));
+        Distance { n_slices: self.n_slices, n_different: different.map(|(_, n_slices)| n_slices).sum() }
     }
 
     /// A line for each class, in their order.
@@ -99,6 +119,16 @@ mod tests {
         assert_eq!((a.class.as_str(), a.mass, a.n_likeliest, a.mass_likeliest), ("a", 1.0, 2, Some(0.75)));
         assert!((a.deviation - (1.0f64 / 6.0).sqrt()).abs() < 1e-12, "{}", a.deviation);
         assert_eq!((blank.n_likeliest, blank.mass_likeliest), (1, Some(0.5)));
+    }
+
+    #[test]
+    fn a_class_that_is_never_likeliest_does_not_count_as_heavier() {
+        // `b` has the largest mass everywhere and is never said; where the blank is the likeliest, `a` is heavier too.
+        let masses = [1.0, 3.0, 0.5, 1.0, 3.0, 0.5];
+        let mut all = Masses::of(&routes(&["a", "b"], &masses[..3], &[0.9, 0.0, 0.1]));
+        assert_eq!(all.distance_of_said(), Distance { n_slices: 1, n_different: 0 });
+        all.add(&Masses::of(&routes(&["a", "b"], &masses[3..], &[0.1, 0.0, 0.9])));
+        assert_eq!(all.distance_of_said(), Distance { n_slices: 2, n_different: 1 });
     }
 
     #[test]

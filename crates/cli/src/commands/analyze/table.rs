@@ -43,6 +43,9 @@ struct ClassLine<'a> {
     mass: ClassMass,
 }
 
+/// All utterances, without the classes that are never the likeliest.
+const SAID: &str = "all, of classes said";
+
 /// More utterances than this are only summed up.
 const MAX_ROWS: usize = 40;
 
@@ -74,12 +77,13 @@ impl Measured {
             [id.to_owned(), model, distance.n_slices.to_string(), distance.n_different.to_string(), rate]
         };
         let of_all = (0..self.models.len()).map(|model| row("all", model, self.total(model)));
+        let of_said = self.masses.iter().enumerate().map(|(model, masses)| row(SAID, model, masses.distance_of_said()));
         let shown = if self.rows.len() <= MAX_ROWS { &self.rows[..] } else { &[] };
         let each = shown.iter().flat_map(|(id, distances)| {
             let row = &row;
             distances.iter().enumerate().map(move |(model, distance)| row(id, model, *distance))
         });
-        let lines: Vec<[String; 5]> = [head].into_iter().chain(each).chain(of_all).collect();
+        let lines: Vec<[String; 5]> = [head].into_iter().chain(each).chain(of_all).chain(of_said).collect();
         aligned(&lines)
     }
 
@@ -100,11 +104,13 @@ impl Measured {
                 distances.iter().enumerate().map(move |(model, distance)| line(Some(id), model, *distance))
             })
             .collect();
+        let of_said = |(model, masses): (usize, &Masses)| line(None, model, masses.distance_of_said());
+        let said: Vec<Line> = self.masses.iter().enumerate().map(of_said).collect();
         let masses = self.models.iter().zip(&self.masses);
         let classes: Vec<ClassLine> = masses
             .flat_map(|(model, masses)| masses.each().into_iter().map(move |mass| ClassLine { model, mass }))
             .collect();
-        serde_json::json!({ "total": total, "classes": classes, "utterances": each }).to_string()
+        serde_json::json!({ "total": total, "said": said, "classes": classes, "utterances": each }).to_string()
     }
 }
 
