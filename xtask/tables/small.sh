@@ -30,7 +30,6 @@ changes=("${short[@]}" model.initialiser=fan_avg training.epochs=12 training.ave
 "$srf" reproduce distance --data "$dir/b61" --out "$dir/routing-text" --seeds 3 "${changes[@]}"
 changes=("${short[@]}" training.epochs=6 training.average_epochs=2 "training.schedule=$(rates 1 250 0.1 4 6)")
 "$srf" reproduce routing --data "$dir/b61" --out "$dir/routing" --rows routing-dr-1,routing-dr-2,routing-sdr-1,routing-sdr-2,routing-sdr-3 "${changes[@]}"
-"$srf" reproduce routing --data "$dir/b61" --out "$dir/routing" --rows routing-dr-1,routing-sdr-1 --seeds 3 "${changes[@]}"
 "$srf" reproduce depth --data "$dir/b61" --out "$dir/depth" "${changes[@]}"
 
 # The same time for every network: 5 minutes at the speed of `srf bench train --threads 2`.
