@@ -111,7 +111,7 @@ pub fn dense_kernel_gradient<E: Element>(
 ) {
     let (n_rows, n_frames) = (grad.len() / n_out, grad_y.len() / n_out);
     assert!(
-        n_frames * n_in == x.len() && first + n_rows <= n_in,
+        n_frames * n_in == x.len() && n_frames * n_out == grad_y.len() && first + n_rows <= n_in,
         "dense: {} inputs, {} outputs, {} weights",
         x.len(),
         grad_y.len(),

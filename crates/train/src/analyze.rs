@@ -3,7 +3,8 @@
 //! Everything comes from the recogniser that users run, with taps on its capsule layers ([`Routes`]).
 //! The pictures are those of the paper's analysis: [`couplings`] at a time, a [`grid`] of them over times and models,
 //! [`trajectories`] of the softmax where an utterance starts and ends, error against [`windows`]; [`distance`] counts
-//! how often the class that most capsules are routed to is not the likeliest one, and [`masses`] tells why; [`page`] lets a reader move in time.
+//! how often the class that most capsules are routed to is not the likeliest one, and
+//! [`masses`] tells why; [`page`] lets a reader move in time.
 
 pub mod couplings;
 pub mod distance;

@@ -3,6 +3,7 @@
 pub mod analyze;
 pub mod augment;
 pub mod builtin;
+pub mod command;
 pub mod corpus;
 pub mod evaluate;
 pub mod events;
@@ -14,7 +15,6 @@ pub mod tensorboard;
 pub mod times;
 pub mod trainer;
 
-mod command;
 mod noise;
 mod playback;
 mod seed;

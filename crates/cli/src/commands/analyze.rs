@@ -25,7 +25,7 @@ const MAX_TIMES: usize = 12;
 ///
 /// For each utterance: heat maps of the coupling coefficients (PNG and SVG), the softmax where it starts and ends, and
 /// a page with a time slider over spectrogram, softmax and every capsule layer. Printed is how often the class that
-/// most capsules are routed to is not the likeliest one.
+/// most capsules are routed to is not the likeliest one, also without the classes that nowhere are.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   srf analyze --model model hello.wav --ref hello.TextGrid

@@ -17,6 +17,7 @@ use model::config::Recipe;
 use train::analyze::{Analysis, Named, reference, spectrogram};
 use train::builtin::Voices;
 use train::builtin::layout::plain::PlainConfig;
+use train::command;
 use train::corpus::Utterance;
 use train::evaluate::summary::{Subject, Summary};
 use train::evaluate::{DEFAULT_REPLICATIONS, EvaluateOptions, Evaluation, Scoring, files};
@@ -210,12 +211,13 @@ impl Demo<'_> {
         let page = self.dir.join(report::FILE_NAME);
         self.out.remark(format_args!("\ndone in {took}; open `{}` in a browser. Try next:", page.display()));
         let program = std::env::args_os().next().map_or_else(|| PathBuf::from("srf"), PathBuf::from);
-        let [program, model, corpus] = [&program, &self.model(), &self.corpus()].map(|path| shown::quoted(path));
+        let quoted = |path: &Path| command::quoted(&path.display().to_string());
+        let [program, model, corpus] = [&program, &self.model(), &self.corpus()].map(|path| quoted(path));
         let [recipe, test, routing, longer] =
-            ["recipe.toml", "corpus/test.jsonl", "routing", "longer"].map(|name| shown::quoted(&self.dir.join(name)));
+            ["recipe.toml", "corpus/test.jsonl", "routing", "longer"].map(|name| quoted(&self.dir.join(name)));
         if let Some(at) = example {
             let Utterance { speaker, id, .. } = tested.utterance(at);
-            let recording = shown::quoted(&self.corpus().join(format!("audio/{speaker}/{id}.wav")));
+            let recording = quoted(&self.corpus().join(format!("audio/{speaker}/{id}.wav")));
             self.out.line(format_args!("  {program} transcribe --model {model} --format json {recording}"))?;
         }
         self.out.line(format_args!("  {program} analyze --model {model} --pictures 2 --out {routing} {test}"))?;

@@ -9,9 +9,9 @@ use rayon::prelude::*;
 use crate::frames::Frames;
 
 /// Rows of a kernel's gradient that one task computes: fixed, so that threads do not matter.
-const ROWS: usize = 256;
+pub(super) const ROWS: usize = 256;
 /// Frames that one task computes where there is no margin between utterances.
-const FRAMES: usize = 192;
+pub(super) const FRAMES: usize = 192;
 
 /// The layer; saves nothing but the packed weights.
 pub struct Dense<E> {

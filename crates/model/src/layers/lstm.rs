@@ -23,15 +23,10 @@ use kernels::{Buffer, DenseWeights, Element, dense_bias_gradient, dense_kernel_g
 use rayon::prelude::*;
 
 use self::recurrence::{Lane, Scratch, Utterance};
+use super::dense::{FRAMES, ROWS};
 use super::residual::add;
 use crate::config::Merge;
 use crate::frames::Frames;
-
-/// Rows of a kernel's gradient that one task computes: fixed, so that threads do not matter.
-const ROWS: usize = 256;
-
-/// Frames of the gradient of the input that one task computes.
-const FRAMES: usize = 192;
 
 /// The parameters of one direction.
 #[derive(Clone, Copy, Debug)]

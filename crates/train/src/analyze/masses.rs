@@ -18,7 +18,9 @@ pub struct Masses {
     classes: Vec<String>,
     n_slices: usize,
     sums: Vec<Sums>,
-    /// Slices by the classes that have more mass than the likeliest one.
+    /// Slices where a class has more mass than the likeliest one, and is the likeliest itself in some other slice.
+    n_different: usize,
+    /// The other slices, by the classes that have more mass: utterances to come may have these as the likeliest.
     heavier: BTreeMap<Vec<usize>, usize>,
 }
 
@@ -61,7 +63,10 @@ impl Masses {
             sums[likeliest].n_likeliest += 1;
             sums[likeliest].mass_likeliest += f64::from(masses[likeliest]);
         }
-        Self { classes: routes.classes.clone(), n_slices: routes.n_slices(), sums, heavier }
+        let mut all =
+            Self { classes: routes.classes.clone(), n_slices: routes.n_slices(), sums, n_different: 0, heavier };
+        all.settle();
+        all
     }
 
     /// Adds those of another utterance and the same model.
@@ -78,13 +83,23 @@ impl Masses {
         for (classes, n_slices) in &other.heavier {
             *self.heavier.entry(classes.clone()).or_default() += n_slices;
         }
+        self.n_different += other.n_different;
+        self.settle();
+    }
+
+    /// Counts the slices that are decided, so that only a few sets of classes are kept.
+    fn settle(&mut self) {
+        let Self { sums, n_different, heavier, .. } = self;
+        heavier.retain(|classes, n_slices| {
+            let is_said = classes.iter().any(|class| 0 < sums[*class].n_likeliest);
+            *n_different += if is_said { *n_slices } else { 0 };
+            !is_said
+        });
     }
 
     /// The distance of routing and softmax with the classes left out that are never the likeliest.
     pub fn distance_of_said(&self) -> Distance {
-        let is_said = |class: &usize| 0 < self.sums[*class].n_likeliest;
-        let different = self.heavier.iter().filter(|(classes, _)| classes.iter().any(is_said));
-        Distance { n_slices: self.n_slices, n_different: different.map(|(_, n_slices)| n_slices).sum() }
+        Distance { n_slices: self.n_slices, n_different: self.n_different }
     }
 
     /// A line for each class, in their order.

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 use std::io;
-use std::path::Path;
 
 use text::score::{Pair, Verdict, Word};
 use train::analyze::{Analysis, times};
@@ -104,13 +103,6 @@ pub(super) fn routing(analysis: &Analysis, out: &Printer) -> io::Result<()> {
     Ok(())
 }
 
-/// A path as a shell reads it.
-pub(super) fn quoted(path: &Path) -> String {
-    let path = path.display().to_string();
-    let is_plain = path.chars().all(|c| c.is_alphanumeric() || matches!(c, '/' | '.' | '-' | '_' | '\\' | ':'));
-    if is_plain { path } else { format!("'{}'", path.replace('\'', r"'\''")) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,11 +131,5 @@ mod tests {
         let lines = blocks(&columns);
         assert!(lines.iter().all(|line| line.chars().count() <= WIDTH + 9));
         assert_eq!(lines.iter().flat_map(|line| line.split_whitespace()).filter(|cell| *cell == "q").count(), 100);
-    }
-
-    #[test]
-    fn a_path_with_a_space_is_quoted() {
-        assert_eq!(quoted(Path::new("demo/model")), "demo/model");
-        assert_eq!(quoted(Path::new("it's a demo")), r"'it'\''s a demo'");
     }
 }
