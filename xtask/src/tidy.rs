@@ -7,13 +7,15 @@ use anyhow::{Context as _, bail};
 
 /// Which of our crates each crate may use; nothing else is allowed.
 const EDGES: &[(&str, &[&str])] = &[
-    ("kernels", &[]),
-    ("audio", &[]),
-    ("text", &[]),
-    ("model", &["kernels"]),
-    ("asr", &["audio", "model", "text"]),
-    ("train", &["audio", "model", "text", "asr"]),
-    ("cli", &["kernels", "audio", "model", "text", "asr", "train"]),
+    ("base", &[]),
+    ("kernels", &["base"]),
+    ("audio", &["base"]),
+    ("score", &["base"]),
+    ("text", &["base", "score"]),
+    ("model", &["base", "kernels"]),
+    ("asr", &["base", "audio", "model", "text"]),
+    ("train", &["base", "audio", "model", "text", "score", "asr"]),
+    ("cli", &["base", "kernels", "audio", "model", "text", "score", "asr", "train"]),
 ];
 
 const MAX_FILE_LINES: usize = 600;
@@ -58,7 +60,9 @@ fn check_edges(root: &Path, problems: &mut Vec<String>) -> anyhow::Result<()> {
 
 fn uses(manifest: &str, name: &str) -> bool {
     manifest.lines().any(|line| {
-        line.strip_prefix(name).is_some_and(|rest| rest.starts_with('.') || rest.starts_with(" ="))
+        line.strip_prefix("srf-")
+            .and_then(|line| line.strip_prefix(name))
+            .is_some_and(|rest| rest.starts_with('.') || rest.starts_with(" ="))
             && !line.starts_with("name")
     })
 }

@@ -5,9 +5,9 @@
 
 use std::path::Path;
 
-use asr::directory::{ModelParts, write};
-use model::config::{Cmvn, Recipe};
-use text::labels::{LabelSet, Units};
+use srf::directory::{ModelParts, write};
+use srf_model::config::{Cmvn, Recipe};
+use srf_text::labels::{LabelSet, Units};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();

@@ -1,12 +1,12 @@
 //! A recording and what is said in it in; when each label was said, and how well, out.
 
-use audio::bulk::Utterance;
-use audio::features::cmvn::CmvnStats;
-use text::align_ctc::pronunciation::{self, Pronunciation};
-use text::align_ctc::{self, AlignCtcError};
-use text::decode::{Hypothesis, Token};
-use text::output::{Segment, TokenResult};
-use text::words;
+use srf_audio::bulk::Utterance;
+use srf_audio::features::cmvn::CmvnStats;
+use srf_text::align_ctc::pronunciation::{self, Pronunciation};
+use srf_text::align_ctc::{self, AlignCtcError};
+use srf_text::decode::{Hypothesis, Token};
+use srf_text::output::{Segment, TokenResult};
+use srf_text::words;
 
 use crate::bulk::RecogniseError;
 use crate::heard::begin_at;

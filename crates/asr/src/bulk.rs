@@ -5,11 +5,11 @@
 
 use std::collections::HashMap;
 
-use audio::bulk::Utterance;
-use audio::features::cmvn::CmvnStats;
-use audio::{Blocks, ReadAudioError, Recording};
 use rayon::prelude::*;
-use text::output::Transcript;
+use srf_audio::bulk::Utterance;
+use srf_audio::features::cmvn::CmvnStats;
+use srf_audio::{Blocks, ReadAudioError, Recording};
+use srf_text::output::Transcript;
 
 use crate::front::AcceptError;
 use crate::heard::Heard;

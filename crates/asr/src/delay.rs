@@ -6,9 +6,9 @@
 //! *Buffering* is how long the last of these samples had been waiting for the call that brought it, because samples
 //! come in chunks and resampling gathers some; *compute* is how long the call took until the slice was decoded.
 
-use audio::features::FeaturesConfig;
-use model::inference::Inference;
-use text::words::Clock;
+use srf_audio::features::FeaturesConfig;
+use srf_model::inference::Inference;
+use srf_text::words::Clock;
 
 /// The arithmetic of times of one model.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -3,8 +3,8 @@
 //! | file | holds |
 //! |---|---|
 //! | `config.toml` | the tables `[model]` and `[features]` of a recipe |
-//! | `weights.safetensors` | the numbers of the network ([`model::weights`]) |
-//! | `labels.txt` | what its classes stand for ([`text::labels`]) |
+//! | `weights.safetensors` | the numbers of the network ([`srf_model::weights`]) |
+//! | `labels.txt` | what its classes stand for ([`srf_text::labels`]) |
 //! | `cmvn.json` | sums of the training set's features; needed where they are normalised by them |
 //! | `times.json` | what to add to the start and end of each label, in seconds; absent where it was not learned |
 //! | `card.md` | what a person should know of the model; may be absent |
@@ -22,13 +22,13 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use audio::features::cmvn::{CmvnMode, CmvnStats};
-use model::config::{FeaturesConfig, ModelConfig, Recipe};
-use model::init::initialise;
-use model::params::{Layout, Params};
-use model::weights;
-use text::labels::LabelSet;
-use text::reach::Reach;
+use srf_audio::features::cmvn::{CmvnMode, CmvnStats};
+use srf_model::config::{FeaturesConfig, ModelConfig, Recipe};
+use srf_model::init::initialise;
+use srf_model::params::{Layout, Params};
+use srf_model::weights;
+use srf_text::labels::LabelSet;
+use srf_text::reach::Reach;
 
 use crate::features::mapping;
 

@@ -6,7 +6,7 @@
 //! Only a silent slice ends an utterance, so that no label is cut in two; an utterance that is never silent ends all
 //! the same at twice the length of a rule that names one.
 
-use text::labels::{LabelSet, PADDING};
+use srf_text::labels::{LabelSet, PADDING};
 
 /// When a rule ends an utterance: all three must hold.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -161,7 +161,7 @@ pub(crate) fn likeliest(log_probs: &[f32]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use text::labels::Units;
+    use srf_text::labels::Units;
 
     use super::*;
 

@@ -2,9 +2,9 @@
 //!
 //! Training and recognition both go through [`mapping`], so that a frame has the same bits in both.
 
-use audio::features::FeaturesConfig as FrontEnd;
-use audio::features::cmvn::{CmvnConfig, CmvnMode};
-use model::config::{Cmvn, FeaturesConfig};
+use srf_audio::features::FeaturesConfig as FrontEnd;
+use srf_audio::features::cmvn::{CmvnConfig, CmvnMode};
+use srf_model::config::{Cmvn, FeaturesConfig};
 
 /// The front end that computes what `features` describes; what the table does not name is as in Kaldi.
 pub fn mapping(features: &FeaturesConfig) -> FrontEnd {

@@ -1,7 +1,7 @@
 //! The first part of a stream: samples of any rate in, feature frames out, before normalisation.
 
-use audio::features::Extractor;
-use audio::resample::{ResampleError, Resampler};
+use srf_audio::features::Extractor;
+use srf_audio::resample::{ResampleError, Resampler};
 
 /// Louder than this is no sound but a broken file; kept within, features stay finite.
 const LOUDEST: f32 = 1e9;

@@ -5,11 +5,11 @@
 
 use std::collections::HashMap;
 
-use audio::Recording;
-use audio::bulk::Utterance;
-use audio::features::cmvn::CmvnStats;
-use model::stream::{LayerHealth, TapConfig, Taps};
 use rayon::prelude::*;
+use srf_audio::Recording;
+use srf_audio::bulk::Utterance;
+use srf_audio::features::cmvn::CmvnStats;
+use srf_model::stream::{LayerHealth, TapConfig, Taps};
 
 use crate::bulk::{RecogniseError, feed};
 use crate::recognizer::Recognizer;

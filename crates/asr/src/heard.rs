@@ -1,9 +1,9 @@
 //! What comes out of a stream: hypotheses of the decoder in, text with times, confidences and reasons out.
 
-use text::decode::{Hypothesis, Token};
-use text::fusion::Lexicon;
-use text::output::Segment;
-use text::words;
+use srf_text::decode::{Hypothesis, Token};
+use srf_text::fusion::Lexicon;
+use srf_text::output::Segment;
+use srf_text::words;
 
 use crate::endpoint::EndReason;
 use crate::recognizer::Shared;

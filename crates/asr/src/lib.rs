@@ -4,7 +4,7 @@
 //! There is one engine: a file is a stream fed quickly, so that files, live streams and evaluation give the same bits.
 //!
 //! ```no_run
-//! use asr::{Recognizer, StreamOptions};
+//! use srf::{Recognizer, StreamOptions};
 //!
 //! let recognizer = Recognizer::open("my-model")?;
 //! let mut stream = recognizer.stream(&StreamOptions::default())?;

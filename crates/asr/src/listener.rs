@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use audio::features::cmvn::{Cmvn, CmvnMode, CmvnStats, OnlineCmvn};
-use model::inference::InferenceStream;
-use model::stream::{TapConfig, Taps};
+use srf_audio::features::cmvn::{Cmvn, CmvnMode, CmvnStats, OnlineCmvn};
+use srf_model::inference::InferenceStream;
+use srf_model::stream::{TapConfig, Taps};
 
 use crate::front::{AcceptError, Front};
 use crate::recognizer::Shared;

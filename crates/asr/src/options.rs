@@ -1,7 +1,7 @@
 //! What can be set for each stream.
 
-use audio::features::cmvn::CmvnStats;
-use text::decode::DecoderConfig;
+use srf_audio::features::cmvn::CmvnStats;
+use srf_text::decode::DecoderConfig;
 
 use crate::endpoint::EndpointRules;
 

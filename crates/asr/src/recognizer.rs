@@ -5,12 +5,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use audio::features::cmvn::{CmvnMode, CmvnStats};
-use audio::features::{Extractor, FeaturesConfig};
-use model::config::ModelConfig;
-use model::inference::Inference;
-use text::labels::LabelSet;
-use text::reach::Reach;
+use srf_audio::features::cmvn::{CmvnMode, CmvnStats};
+use srf_audio::features::{Extractor, FeaturesConfig};
+use srf_model::config::ModelConfig;
+use srf_model::inference::Inference;
+use srf_text::labels::LabelSet;
+use srf_text::reach::Reach;
 
 use crate::delay::Clockwork;
 use crate::directory::{self, InvalidParts, ModelParts, ReadModelError};

@@ -1,10 +1,10 @@
 //! What a stream notes of the slices of the current utterance: when each was known and, if asked, what the routing
 //! decided; the times, delays and evidence of labels out.
 
-use text::decode::Token;
-use text::labels::{LabelSet, PADDING};
-use text::output::{Delay, Evidence};
-use text::words::Clock;
+use srf_text::decode::Token;
+use srf_text::labels::{LabelSet, PADDING};
+use srf_text::output::{Delay, Evidence};
+use srf_text::words::Clock;
 
 use crate::delay::Clockwork;
 use crate::endpoint::likeliest;

@@ -6,9 +6,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use model::stream::TapConfig;
-use text::decode::Decoder;
-use text::fusion::{Fusion, Lexicon};
+use srf_model::stream::TapConfig;
+use srf_text::decode::Decoder;
+use srf_text::fusion::{Fusion, Lexicon};
 
 use crate::endpoint::{EndReason, Endpointer};
 use crate::front::AcceptError;

@@ -5,7 +5,7 @@
 //! sizes with empty ones among them. Log-probabilities are compared bit for bit, and all that was heard with its times
 //! and confidences.
 
-use audio::features::cmvn::CmvnStats;
+use srf_audio::features::cmvn::CmvnStats;
 
 use crate::bulk::RecogniseError;
 use crate::front::AcceptError;
@@ -141,7 +141,7 @@ fn cut(
         None => accept(samples),
         Some(Chunking::Equal(size)) => samples.chunks((*size).max(1)).try_for_each(accept),
         Some(Chunking::Random { most, seed }) => {
-            let mut random = model::random::Random::new(*seed, "chunks");
+            let mut random = srf_model::random::Random::new(*seed, "chunks");
             let mut rest = samples;
             while !rest.is_empty() {
                 let size = (random.uniform() * (*most as f64 + 1.0)) as usize;

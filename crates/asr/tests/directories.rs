@@ -7,10 +7,10 @@ mod tiny;
 use std::fs;
 use std::path::Path;
 
-use asr::directory::{ModelParts, read, write};
-use asr::{Recognizer, StreamOptions};
-use audio::features::cmvn::CmvnStats;
-use model::config::Cmvn;
+use srf::directory::{ModelParts, read, write};
+use srf::{Recognizer, StreamOptions};
+use srf_audio::features::cmvn::CmvnStats;
+use srf_model::config::Cmvn;
 use tempfile::TempDir;
 
 fn with_statistics() -> ModelParts {

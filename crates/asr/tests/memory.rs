@@ -4,8 +4,8 @@
 
 mod tiny;
 
-use asr::{Recognizer, StreamOptions};
-use model::config::Cmvn;
+use srf::{Recognizer, StreamOptions};
+use srf_model::config::Cmvn;
 
 /// Memory of this process that is in use, where the system tells.
 fn resident_bytes() -> Option<usize> {

@@ -6,16 +6,16 @@ mod tiny;
 
 use std::sync::Arc;
 
-use asr::verify::{Chunking, Difference, chunkings, compare};
-use asr::{Heard, Recognizer, Stream, StreamOptions};
-use audio::Selection;
-use audio::bulk::Utterance;
-use audio::features::cmvn::CmvnStats;
-use model::config::Cmvn;
 use proptest::prelude::*;
-use text::decode::DecoderConfig;
-use text::fusion::{Fusion, Lexicon, Sources};
-use text::labels::Units;
+use srf::verify::{Chunking, Difference, chunkings, compare};
+use srf::{Heard, Recognizer, Stream, StreamOptions};
+use srf_audio::Selection;
+use srf_audio::bulk::Utterance;
+use srf_audio::features::cmvn::CmvnStats;
+use srf_model::config::Cmvn;
+use srf_text::decode::DecoderConfig;
+use srf_text::fusion::{Fusion, Lexicon, Sources};
+use srf_text::labels::Units;
 
 fn recognizer(cmvn: Cmvn) -> Recognizer {
     let mut parts = tiny::letters(cmvn);
@@ -228,7 +228,7 @@ fn broken_samples_and_changing_rates_are_told() {
     let recognizer = recognizer(Cmvn::Online);
     let mut stream = recognizer.stream(&StreamOptions::default()).unwrap();
     stream.accept(&[1.0; 10], 8000).unwrap();
-    let told = |error: asr::AcceptError| error.to_string();
+    let told = |error: srf::AcceptError| error.to_string();
     let error = stream.accept(&[1.0], 16_000).map_err(told).unwrap_err();
     assert_eq!(error, "the stream started at 8000 Hz and goes on at 16000 Hz, expected one rate until it is reset");
     let error = stream.accept(&[0.0, f32::NAN], 8000).map_err(told).unwrap_err();

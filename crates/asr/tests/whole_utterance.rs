@@ -7,11 +7,11 @@ mod tiny;
 use std::path::Path;
 use std::sync::Arc;
 
-use asr::directory::{ModelParts, read, write};
-use asr::{AcceptError, Recognizer, StreamOptions};
-use model::config::{Cmvn, ModelConfig};
-use model::init::initialise;
-use model::params::Layout;
+use srf::directory::{ModelParts, read, write};
+use srf::{AcceptError, Recognizer, StreamOptions};
+use srf_model::config::{Cmvn, ModelConfig};
+use srf_model::init::initialise;
+use srf_model::params::Layout;
 
 /// The tiny model with another network inside.
 fn parts(keys: &str) -> ModelParts {

@@ -9,7 +9,7 @@
 use std::process::Command;
 use std::time::Instant;
 
-use audio::features::{Extractor, FeaturesConfig};
+use srf_audio::features::{Extractor, FeaturesConfig};
 
 /// Two minutes, several times over, as short recordings would come.
 const N_SAMPLES: usize = 120 * 16_000;

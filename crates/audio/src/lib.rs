@@ -5,8 +5,8 @@
 //! reads, and [`bulk`] does so for whole corpora, into [`ark`] or safetensors files.
 //!
 //! ```no_run
-//! use audio::features::{FeaturesConfig, extract};
-//! use audio::{Recording, Selection, resample};
+//! use srf_audio::features::{FeaturesConfig, extract};
+//! use srf_audio::{Recording, Selection, resample};
 //!
 //! let config = FeaturesConfig::default();
 //! let samples = Recording::open("talk.mp3")?.read(Selection { end_s: Some(10.0), ..Selection::default() })?;

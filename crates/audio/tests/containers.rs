@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use audio::{Channel, Container, Encoding, ReadAudioError, Recording, Samples, Selection, wav};
+use srf_audio::{Channel, Container, Encoding, ReadAudioError, Recording, Samples, Selection, wav};
 
 const RATE_HZ: u32 = 8000;
 const N_SAMPLES: usize = 20_000;

@@ -1,7 +1,7 @@
 //! The front end as a whole: against its definition, and as a stream cut anywhere.
 
-use audio::features::{Extractor, FeaturesConfig, FeaturesConfigError, extract};
 use proptest::prelude::*;
+use srf_audio::features::{Extractor, FeaturesConfig, FeaturesConfigError, extract};
 
 /// Something like speech: a few harmonics, a slow swell, a little noise and an offset.
 fn samples(n_samples: usize) -> Vec<f32> {

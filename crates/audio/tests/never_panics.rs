@@ -10,9 +10,9 @@ mod encode;
 use std::io::Cursor;
 use std::path::PathBuf;
 
-use audio::ark::{Form, Matrix, Reader, Writer, load_scp};
-use audio::{Recording, Samples, Selection, sphere};
 use encode::Shorten;
+use srf_audio::ark::{Form, Matrix, Reader, Writer, load_scp};
+use srf_audio::{Recording, Samples, Selection, sphere};
 
 /// Inputs a seed file; multiplied by `NEVER_PANICS_FACTOR` for a longer run.
 const N_INPUTS: usize = 1500;

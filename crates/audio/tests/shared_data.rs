@@ -3,8 +3,8 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use audio::features::{FeaturesConfig, extract};
-use audio::{Channel, Recording, Selection};
+use srf_audio::features::{FeaturesConfig, extract};
+use srf_audio::{Channel, Recording, Selection};
 
 /// `../shared/NAME` beside the workspace, if it is there.
 fn shared(name: &str) -> Option<PathBuf> {

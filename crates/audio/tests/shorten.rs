@@ -4,9 +4,9 @@
 
 mod encode;
 
-use audio::{Channel, Recording, Selection};
 use encode::{Shorten, sphere};
 use proptest::prelude::*;
+use srf_audio::{Channel, Recording, Selection};
 
 /// A SPHERE file around a shorten stream of 16-bit samples (kind 5) or of u-law or A-law bytes.
 fn file(how: &Shorten, coding: &str, stored: &[i64], checksum: i64) -> Vec<u8> {

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use indicatif::ProgressBar;
-use train::corpus::Watcher;
+use srf_train::corpus::Watcher;
 
 use crate::printer::Printer;
 

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use asr::directory::{self, ModelParts};
-use model::config::{Cmvn, FeaturesConfig, ModelConfig, SrfConfig};
-use text::labels::{LabelSet, Units};
+use srf::directory::{self, ModelParts};
+use srf_model::config::{Cmvn, FeaturesConfig, ModelConfig, SrfConfig};
+use srf_text::labels::{LabelSet, Units};
 
 const OURS: &str = "the directory is ours";
 

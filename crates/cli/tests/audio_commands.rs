@@ -7,9 +7,9 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use audio::ark::{Matrix, load_scp};
-use audio::features::{FeaturesConfig, extract};
-use audio::{Recording, Samples, Selection, sphere, wav};
+use srf_audio::ark::{Matrix, load_scp};
+use srf_audio::features::{FeaturesConfig, extract};
+use srf_audio::{Recording, Samples, Selection, sphere, wav};
 
 /// Runs `srf` in `dir`.
 fn srf(dir: &Path, args: &[&str]) -> Output {
@@ -139,7 +139,7 @@ fn corpus(dir: &Path) {
 }
 
 fn entries(dir: &Path, scp: &str) -> Vec<(String, Matrix)> {
-    let read = |entry: &audio::ark::ScpEntry| {
+    let read = |entry: &srf_audio::ark::ScpEntry| {
         let mut entry = entry.clone();
         entry.path = dir.join(entry.path);
         (entry.key.clone(), entry.read().unwrap())

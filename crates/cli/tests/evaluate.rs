@@ -9,10 +9,10 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use model::config::Cmvn;
-use text::labels::Units;
-use train::events::log::Log;
-use train::events::{EpochEnd, ErrorCounts, Event, Measured, Record, RunEnd, RunStart, Speed};
+use srf_model::config::Cmvn;
+use srf_text::labels::Units;
+use srf_train::events::log::Log;
+use srf_train::events::{EpochEnd, ErrorCounts, Event, Measured, Record, RunEnd, RunStart, Speed};
 
 fn srf(dir: &Path, args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_srf"));
@@ -32,7 +32,7 @@ fn setup() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let parts = tiny::parts(Cmvn::Online, Units::Phones, &["aa", "b", "ih", "k", "n", "s", "sil"]);
     fs::create_dir(dir.path().join("run")).unwrap();
-    asr::directory::write(&dir.path().join("run/model"), &parts).unwrap();
+    srf::directory::write(&dir.path().join("run/model"), &parts).unwrap();
     let lines: String = (0..3).map(|number| manifest_line(dir.path(), number)).collect();
     fs::write(dir.path().join("test.jsonl"), lines).unwrap();
     save_run(&dir.path().join("run"), "[model]\nlayers = 2\n", 40);

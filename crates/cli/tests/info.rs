@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
 
-use model::config::Recipe;
-use model::init::initialise;
-use model::params::Layout;
-use model::weights;
+use srf_model::config::Recipe;
+use srf_model::init::initialise;
+use srf_model::params::Layout;
+use srf_model::weights;
 
 fn info(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_srf")).arg("info").args(args).output().expect("the program was just built")

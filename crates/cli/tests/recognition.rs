@@ -10,11 +10,11 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use asr::directory::write;
-use model::config::Cmvn;
-use model::random::Random;
+use srf::directory::write;
+use srf_model::config::Cmvn;
+use srf_model::random::Random;
+use srf_text::labels::Units;
 use tempfile::TempDir;
-use text::labels::Units;
 
 const PHONES: &[&str] = &["sil", "aa", "b", "iy", "k", "s"];
 

@@ -5,7 +5,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use kernels::{Branch, Conv, ConvWeights, Dropout, Element, Kernels, View, product};
+use srf_kernels::{Branch, Conv, ConvWeights, Dropout, Element, Kernels, View, product};
 
 fn main() {
     let first = Conv { kernel: [3, 3], stride: [2, 2], n_freq: 123, pad_freq: [1, 1], n_channels: 1, n_filters: 64 };

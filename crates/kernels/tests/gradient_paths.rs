@@ -3,7 +3,7 @@
 //!
 //! Full gradients are held against finite differences, so these are too.
 
-use kernels::routing::{self, GradientPaths, Packed, Routing, Saved, Utterance, UtteranceBack, Workspace};
+use srf_kernels::routing::{self, GradientPaths, Packed, Routing, Saved, Utterance, UtteranceBack, Workspace};
 
 const ROUTING: Routing = Routing {
     n_in: 6,

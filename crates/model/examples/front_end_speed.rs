@@ -3,12 +3,12 @@
 
 use std::time::Instant;
 
-use model::config::SrfConfig;
-use model::frames::Frames;
-use model::front_end::FrontEnd;
-use model::layers::Draw;
-use model::params::SrfParams;
-use model::srf::Mode;
+use srf_model::config::SrfConfig;
+use srf_model::frames::Frames;
+use srf_model::front_end::FrontEnd;
+use srf_model::layers::Draw;
+use srf_model::params::SrfParams;
+use srf_model::srf::Mode;
 
 const N_UTTERANCES: usize = 23;
 const N_FRAMES: usize = 300;

@@ -10,7 +10,7 @@
 mod conv_block;
 mod dense_block;
 
-use kernels::Element;
+use srf_kernels::Element;
 
 use crate::config::CnnConfig;
 use crate::frames::Frames;

@@ -4,7 +4,7 @@
 //! Here that is a fact of memory: an utterance has as many zero frames before and after it as the layer that reads it
 //! looks beyond its ends, and no frames of its batch mates.
 
-use kernels::{Buffer, Element};
+use srf_kernels::{Buffer, Element};
 
 /// Frames of a batch.
 ///

@@ -6,7 +6,7 @@
 //! # Shapes
 //! - in: frames of `[features]` with [`FrontEnd::MARGIN`], out: ceil(n / 4) slices of `[height][depth]` for n frames
 
-use kernels::{Conv, Element};
+use srf_kernels::{Conv, Element};
 
 use crate::config::SrfConfig;
 use crate::frames::Frames;

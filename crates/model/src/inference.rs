@@ -14,7 +14,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use kernels::Element;
+use srf_kernels::Element;
 
 use self::whole::{Whole, WholeStream};
 use crate::config::ModelConfig;

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use kernels::Element;
+use srf_kernels::Element;
 
 use crate::params::{Init, Layout, Params};
 use crate::random::Random;

@@ -27,8 +27,8 @@ mod residual;
 #[cfg(test)]
 mod tests;
 
-use kernels::Element;
 use rayon::prelude::*;
+use srf_kernels::Element;
 
 pub use attention::Attention;
 pub use batch_norm::{BatchNorm, Statistics};
@@ -58,8 +58,8 @@ pub struct Draw<'a> {
 
 impl Draw<'_> {
     /// The dropout of one layer for one utterance.
-    pub fn dropout(self, rate: f64, layer: u32, utterance: usize) -> Option<kernels::Dropout> {
-        kernels::Dropout::new(rate, self.seed, layer, self.utterances[utterance])
+    pub fn dropout(self, rate: f64, layer: u32, utterance: usize) -> Option<srf_kernels::Dropout> {
+        srf_kernels::Dropout::new(rate, self.seed, layer, self.utterances[utterance])
     }
 }
 

@@ -1,7 +1,7 @@
 //! The CTC loss of a batch: logits and labels in, losses and the gradient of their mean out.
 
-use kernels::{CtcLoss, CtcScratch, Element, ctc};
 use rayon::prelude::*;
+use srf_kernels::{CtcLoss, CtcScratch, Element, ctc};
 
 use crate::frames::Frames;
 

@@ -7,7 +7,7 @@
 //! - in: frames of `[features]` with [`LstmNet::margin`], out: slices of `[classes]`, one for each frame, or
 //!   ceil(n / 4) for n frames behind the convolutions
 
-use kernels::Element;
+use srf_kernels::Element;
 
 use crate::config::{Directions, LstmConfig};
 use crate::frames::Frames;

@@ -4,7 +4,7 @@
 //! - in: frames of `[features]` with [`Network::margin`], out: ceil(n / [`Network::frames_per_slice`]) slices of
 //!   `[classes]` for n frames
 
-use kernels::Element;
+use srf_kernels::Element;
 
 use crate::cnn::CnnNet;
 use crate::config::ModelConfig;

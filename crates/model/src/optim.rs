@@ -9,8 +9,8 @@ mod schedule;
 #[cfg(test)]
 mod tests;
 
-use kernels::Element;
 use rayon::prelude::*;
+use srf_kernels::Element;
 
 use crate::config::AdamConfig;
 
@@ -51,8 +51,8 @@ impl<E: Element> Adam<E> {
         self.n_updates += 1;
         let AdamConfig { beta1, beta2, epsilon } = self.config;
         let correction = (1.0 - power(beta2, self.n_updates)).sqrt() / (1.0 - power(beta1, self.n_updates));
-        let constants = kernels::Adam { beta1, beta2, epsilon, step: rate * correction };
-        kernels::adam(E::kernels(), constants, gradient, &mut self.means, &mut self.squares, values);
+        let constants = srf_kernels::Adam { beta1, beta2, epsilon, step: rate * correction };
+        srf_kernels::adam(E::kernels(), constants, gradient, &mut self.means, &mut self.squares, values);
     }
 }
 

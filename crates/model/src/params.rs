@@ -22,7 +22,7 @@ pub use transformer::{AttentionSlots, BlockSlots, TransformerParams};
 use std::ops::Range;
 use std::sync::Arc;
 
-use kernels::Element;
+use srf_kernels::Element;
 
 use crate::config::ModelConfig;
 

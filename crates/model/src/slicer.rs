@@ -5,7 +5,7 @@
 //! # Shapes
 //! - in: frames of `[features]` with [`Slicer::MARGIN`], out: ceil(n / 4) slices of `[frequency][filters]` for n frames
 
-use kernels::{Branch, Conv, Element};
+use srf_kernels::{Branch, Conv, Element};
 
 use crate::frames::Frames;
 use crate::layers::{BatchNorm, BranchGradient, ConvMaxout, NormParams, Statistics};

@@ -11,9 +11,9 @@ mod block;
 #[cfg(test)]
 mod tests;
 
-pub use kernels::CtcLoss;
-use kernels::Element;
-use kernels::routing::Workspace;
+pub use srf_kernels::CtcLoss;
+use srf_kernels::Element;
+use srf_kernels::routing::Workspace;
 
 use crate::config::SrfConfig;
 use crate::frames::Frames;

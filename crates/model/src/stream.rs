@@ -18,8 +18,8 @@ pub use self::tap::{LayerHealth, TapConfig, Taps};
 
 use std::sync::Arc;
 
-use kernels::routing::{Router, Tap, Utterance, Workspace};
-use kernels::{ConvWeights, DenseWeights, Element, log_softmax};
+use srf_kernels::routing::{Router, Tap, Utterance, Workspace};
+use srf_kernels::{ConvWeights, DenseWeights, Element, log_softmax};
 
 use crate::config::SrfConfig;
 use crate::front_end::capsulation;
@@ -100,7 +100,7 @@ impl<E: Element> StreamingSrf<E> {
     }
 }
 
-fn packed_conv<E: Element>(conv: kernels::Conv, branches: [kernels::Branch<'_, E>; 2]) -> ConvWeights<E> {
+fn packed_conv<E: Element>(conv: srf_kernels::Conv, branches: [srf_kernels::Branch<'_, E>; 2]) -> ConvWeights<E> {
     let mut weights = ConvWeights::new(conv);
     weights.pack(branches);
     weights

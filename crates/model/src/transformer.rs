@@ -8,7 +8,7 @@
 
 mod block;
 
-use kernels::Element;
+use srf_kernels::Element;
 
 use crate::config::TransformerConfig;
 use crate::frames::Frames;

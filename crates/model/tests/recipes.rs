@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use model::config::{
+use srf_model::config::{
     AdamConfig, Cmvn, CnnConfig, Couplings, Dropout, Initialiser, LstmConfig, ModelConfig, Recipe, Routing,
     ScheduleConfig, SrfConfig, Start, TransformerConfig,
 };
-use model::params::Layout;
+use srf_model::params::Layout;
 
 /// A row of a table: recipe, parameters to the unit, the paper's rounding of them in millions, look-ahead in frames,
 /// delay in ms.

@@ -7,10 +7,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use text::decode::{Decoder, DecoderConfig, Search};
-use text::fusion::{Fusion, Hotword, Language, Level, Lexicon, Sources};
-use text::labels::{LabelSet, wsj};
-use text::lm::{Limits, NgramModel};
+use srf_text::decode::{Decoder, DecoderConfig, Search};
+use srf_text::fusion::{Fusion, Hotword, Language, Level, Lexicon, Sources};
+use srf_text::labels::{LabelSet, wsj};
+use srf_text::lm::{Limits, NgramModel};
 
 const N_SLICES: usize = 750;
 

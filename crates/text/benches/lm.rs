@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 use std::time::Instant;
 
-use text::lm::NgramModel;
+use srf_text::lm::NgramModel;
 
 const N_WORDS: usize = 50_000;
 const N_PAIRS: usize = 400_000;

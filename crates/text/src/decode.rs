@@ -106,7 +106,7 @@ impl Hypothesis {
 /// The search through one utterance.
 ///
 /// ```
-/// use text::decode::{Decoder, DecoderConfig, Search};
+/// use srf_text::decode::{Decoder, DecoderConfig, Search};
 ///
 /// let p = |values: [f32; 4]| values.map(f32::ln);
 /// let mut decoder = Decoder::new(4, &DecoderConfig { search: Search::Greedy, ..DecoderConfig::default() });

@@ -3,6 +3,7 @@
 //! In: a text in some units (phones, characters or words). Out: class numbers, and back.
 //! Class 0 is always padding and the last class always the CTC blank; the symbols of the set lie between.
 
+pub mod fold;
 pub mod mapping;
 pub mod timit;
 pub mod wsj;
@@ -102,7 +103,7 @@ fn split_chars(text: &str) -> Vec<&str> {
 /// An ordered set of labels with the classes of a network.
 ///
 /// ```
-/// use text::labels::{LabelSet, Units};
+/// use srf_text::labels::{LabelSet, Units};
 ///
 /// let set = LabelSet::new(Units::Phones, ["aa", "b", "sil"]).unwrap();
 /// assert_eq!(set.n_classes(), 5); // padding, three phones, blank

@@ -14,4 +14,3 @@ pub mod reach;
 pub mod words;
 
 pub mod calibration;
-pub mod score;

@@ -6,10 +6,10 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use text::decode::{Decoder, DecoderConfig, Search};
-use text::fusion::{Fusion, Hotword, Lexicon, Phrases, Sources};
-use text::labels::{LabelSet, Units};
-use text::lm::NgramModel;
+use srf_text::decode::{Decoder, DecoderConfig, Search};
+use srf_text::fusion::{Fusion, Hotword, Lexicon, Phrases, Sources};
+use srf_text::labels::{LabelSet, Units};
+use srf_text::lm::NgramModel;
 
 fn chars() -> LabelSet {
     LabelSet::new(Units::Chars, [" ", "A", "B"]).unwrap()

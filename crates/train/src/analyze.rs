@@ -29,10 +29,10 @@ pub(crate) mod testing;
 pub use self::routes::{AnalyzeError, Detail, Layer, Routes};
 pub use self::sheet::Picture;
 
-use asr::Recognizer;
-use audio::Samples;
-use audio::bulk::Utterance;
-use audio::features::cmvn::CmvnStats;
+use srf::Recognizer;
+use srf_audio::Samples;
+use srf_audio::bulk::Utterance;
+use srf_audio::features::cmvn::CmvnStats;
 
 use self::spectrogram::Spectrogram;
 use crate::corpus::Timed;

@@ -5,8 +5,8 @@
 //! with any number of threads.
 
 use fastrand::Rng;
-use model::config::InvalidConfig;
-pub use model::config::{AugmentConfig, MaskConfig, NoiseConfig};
+use srf_model::config::InvalidConfig;
+pub use srf_model::config::{AugmentConfig, MaskConfig, NoiseConfig};
 
 use crate::noise;
 use crate::playback::play;

@@ -41,9 +41,9 @@ pub struct AudioPart {
 
 impl AudioPart {
     /// The part as a reader of recordings wants it.
-    pub fn selection(&self) -> audio::Selection {
-        audio::Selection {
-            channel: self.channel.map_or(audio::Channel::Mix, audio::Channel::Only),
+    pub fn selection(&self) -> srf_audio::Selection {
+        srf_audio::Selection {
+            channel: self.channel.map_or(srf_audio::Channel::Mix, srf_audio::Channel::Only),
             start_s: self.offset_s.unwrap_or(0.0),
             // Without an offset the utterance is the whole recording, whatever its length was rounded to.
             end_s: self.offset_s.zip(self.duration_s).map(|(offset_s, duration_s)| offset_s + duration_s),
@@ -85,9 +85,9 @@ pub struct Utterance {
 
 impl Utterance {
     /// The utterance as one of a list to be heard.
-    pub fn to_be_heard(&self) -> audio::bulk::Utterance {
+    pub fn to_be_heard(&self) -> srf_audio::bulk::Utterance {
         let Self { id, speaker, audio, .. } = self;
-        audio::bulk::Utterance {
+        srf_audio::bulk::Utterance {
             id: id.clone(),
             speaker: speaker.clone(),
             path: audio.path.clone(),

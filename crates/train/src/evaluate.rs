@@ -9,10 +9,10 @@ pub mod summary;
 
 use std::time::Instant;
 
-use asr::{Recognizer, StreamOptions};
-use text::decode::DecoderConfig;
-use text::labels::Units;
-use text::output::{Segment, Transcript};
+use srf::{Recognizer, StreamOptions};
+use srf_text::decode::DecoderConfig;
+use srf_text::labels::Units;
+use srf_text::output::{Segment, Transcript};
 
 use crate::corpus::{Utterance, Watcher};
 use scoring::{Answer, score};

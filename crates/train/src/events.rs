@@ -299,9 +299,9 @@ pub struct LayerHealth {
     pub agreement: Option<f64>,
 }
 
-impl From<&model::stream::LayerHealth> for LayerHealth {
-    fn from(health: &model::stream::LayerHealth) -> Self {
-        let model::stream::LayerHealth { name, n_slices: _, n_capsules, entropy, n_dead, agreement } = health;
+impl From<&srf_model::stream::LayerHealth> for LayerHealth {
+    fn from(health: &srf_model::stream::LayerHealth) -> Self {
+        let srf_model::stream::LayerHealth { name, n_slices: _, n_capsules, entropy, n_dead, agreement } = health;
         let agreement = agreement.filter(|agreement| agreement.is_finite());
         Self { name: name.clone(), entropy: *entropy, n_dead: *n_dead, n_capsules: *n_capsules, agreement }
     }

@@ -5,8 +5,8 @@
 /// # Panics
 /// At rates that no recording has.
 pub(crate) fn play(samples: Vec<f32>, played_hz: u32, rate_hz: u32) -> Vec<f32> {
-    let played = audio::Samples { rate_hz: played_hz, values: samples };
-    audio::resample::resample(played, rate_hz).expect("both rates lie near one of a recording").values
+    let played = srf_audio::Samples { rate_hz: played_hz, values: samples };
+    srf_audio::resample::resample(played, rate_hz).expect("both rates lie near one of a recording").values
 }
 
 #[cfg(test)]

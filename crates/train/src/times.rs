@@ -4,10 +4,10 @@
 
 use std::collections::HashMap;
 
-use asr::Recognizer;
-use text::labels::Units;
-use text::output::TokenResult;
-use text::reach::{Observed, Reach};
+use srf::Recognizer;
+use srf_text::labels::Units;
+use srf_text::output::TokenResult;
+use srf_text::reach::{Observed, Reach};
 
 use crate::corpus::{Timed, Utterance, Watcher};
 use crate::evaluate::{EvaluateOptions, evaluate};

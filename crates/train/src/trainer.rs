@@ -30,7 +30,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use model::config::Recipe;
+use srf_model::config::Recipe;
 
 use crate::corpus::Watcher;
 use crate::events::log;

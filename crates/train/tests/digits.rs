@@ -4,9 +4,9 @@
 
 use std::path::Path;
 
-use asr::Recognizer;
-use train::corpus::{Unwatched, Utterance, manifest};
-use train::evaluate::{EvaluateOptions, Evaluation, evaluate};
+use srf::Recognizer;
+use srf_train::corpus::{Unwatched, Utterance, manifest};
+use srf_train::evaluate::{EvaluateOptions, Evaluation, evaluate};
 
 const TEST_SPEAKERS: [&str; 10] = ["am05", "am11", "am17", "am23", "am29", "am35", "am41", "am47", "am53", "am59"];
 /// So many utterances of each speaker are enough to see a mistake.

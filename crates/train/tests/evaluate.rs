@@ -10,16 +10,16 @@ mod tiny;
 
 use std::path::Path;
 
-use asr::Recognizer;
-use model::config::Cmvn;
-use text::decode::{DecoderConfig, Search};
-use text::labels::Units;
-use text::labels::mapping::PhoneMapping;
-use text::output::Transcript;
-use text::score::Counts;
-use train::corpus::{AudioPart, Timed, Unwatched, Utterance};
-use train::evaluate::summary::{Subject, Summary};
-use train::evaluate::{EvaluateOptions, Evaluation, Scoring, evaluate, files};
+use srf::Recognizer;
+use srf_model::config::Cmvn;
+use srf_score::Counts;
+use srf_text::decode::{DecoderConfig, Search};
+use srf_text::labels::Units;
+use srf_text::labels::mapping::PhoneMapping;
+use srf_text::output::Transcript;
+use srf_train::corpus::{AudioPart, Timed, Unwatched, Utterance};
+use srf_train::evaluate::summary::{Subject, Summary};
+use srf_train::evaluate::{EvaluateOptions, Evaluation, Scoring, evaluate, files};
 
 const PHONES: [&str; 7] = ["aa", "b", "ih", "k", "n", "s", "sil"];
 

@@ -1,8 +1,8 @@
 //! Files of the networks that the paper compares with: each is built, run forward and backward and compared.
 
 use anyhow::{bail, ensure};
-use model::config::{CnnConfig, Directions, LstmConfig, Merge, ModelConfig, TransformerConfig};
-use model::network::{Mode, Network};
+use srf_model::config::{CnnConfig, Directions, LstmConfig, Merge, ModelConfig, TransformerConfig};
+use srf_model::network::{Mode, Network};
 
 use super::compare::{gradients, inputs, labels, logits_error, losses, stream_error, weights};
 use super::file::Golden;

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use anyhow::ensure;
-use kernels::{CtcLoss, log_softmax};
-use model::config::ModelConfig;
-use model::frames::Frames;
-use model::inference::Inference;
-use model::loss::BatchLoss;
-use model::params::{Layout, Params};
+use srf_kernels::{CtcLoss, log_softmax};
+use srf_model::config::ModelConfig;
+use srf_model::frames::Frames;
+use srf_model::inference::Inference;
+use srf_model::loss::BatchLoss;
+use srf_model::params::{Layout, Params};
 
 use super::file::Golden;
 use super::{Finding, GRADIENTS, LOSSES, error};

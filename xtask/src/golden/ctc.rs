@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::ensure;
-use kernels::{CtcLoss, CtcScratch, ctc};
+use srf_kernels::{CtcLoss, CtcScratch, ctc};
 
 use super::file::Golden;
 use super::{Finding, GRADIENTS, LOSSES, error};

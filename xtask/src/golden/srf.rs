@@ -1,9 +1,9 @@
 //! SRF files: the model of the metadata is built, run forward, backward and as a stream, and compared tensor by tensor.
 
 use anyhow::ensure;
-use model::config::{ModelConfig, PerLayer, Routing, SrfConfig};
-use model::params::Params;
-use model::srf::{Mode, Srf};
+use srf_model::config::{ModelConfig, PerLayer, Routing, SrfConfig};
+use srf_model::params::Params;
+use srf_model::srf::{Mode, Srf};
 
 use super::compare::{frames_error, gradients, inputs, labels, logits_error, losses, stream_error, weights};
 use super::file::Golden;

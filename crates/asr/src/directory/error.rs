@@ -3,10 +3,10 @@
 use std::io;
 use std::path::PathBuf;
 
-use audio::features::FeaturesConfigError;
-use model::config::{InvalidConfig, ReadConfigError};
-use model::weights::{LoadWeightsError, SaveWeightsError};
-use text::labels::LoadLabelsError;
+use srf_audio::features::FeaturesConfigError;
+use srf_model::config::{InvalidConfig, ReadConfigError};
+use srf_model::weights::{LoadWeightsError, SaveWeightsError};
+use srf_text::labels::LoadLabelsError;
 
 /// Why a model directory could not be read.
 #[derive(Debug, thiserror::Error)]

@@ -1,7 +1,7 @@
 //! `cmvn.json`: the sums from which features are normalised, to a file and back.
 
-use audio::features::cmvn::CmvnStats;
 use serde::{Deserialize, Serialize};
+use srf_audio::features::cmvn::CmvnStats;
 
 /// The one object of the file.
 #[derive(Serialize, Deserialize)]

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use asr::directory::ModelParts;
-use audio::Samples;
-use model::config::{Cmvn, FeaturesConfig, ModelConfig, PerLayer, SrfConfig};
-use model::params::Layout;
-use model::random::Random;
-use text::labels::{LabelSet, Units};
+use srf::directory::ModelParts;
+use srf_audio::Samples;
+use srf_model::config::{Cmvn, FeaturesConfig, ModelConfig, PerLayer, SrfConfig};
+use srf_model::params::Layout;
+use srf_model::random::Random;
+use srf_text::labels::{LabelSet, Units};
 
 /// A network of two capsule layers over 18 values a frame.
 pub(crate) fn parts(cmvn: Cmvn, units: Units, symbols: &[&str]) -> ModelParts {
@@ -69,5 +69,5 @@ pub(crate) fn sound(seed: u64, n_samples: usize) -> Vec<f32> {
 /// A WAV file of 16-bit samples.
 #[allow(dead_code, reason = "not every test needs it")]
 pub(crate) fn save(path: &Path, values: &[f32], rate_hz: u32) {
-    audio::wav::save(path, &Samples { rate_hz, values: values.to_vec() }).unwrap();
+    srf_audio::wav::save(path, &Samples { rate_hz, values: values.to_vec() }).unwrap();
 }

@@ -18,7 +18,7 @@ const PIECE_SAMPLES: usize = 1 << 13;
 /// grown to their size.
 ///
 /// ```
-/// use audio::features::{Extractor, FeaturesConfig};
+/// use srf_audio::features::{Extractor, FeaturesConfig};
 ///
 /// let config = FeaturesConfig { dither: 0.0, ..FeaturesConfig::default() };
 /// let mut extractor = Extractor::new(&config)?;
@@ -28,7 +28,7 @@ const PIECE_SAMPLES: usize = 1 << 13;
 /// }
 /// extractor.finish(&mut frames);
 /// assert_eq!(frames.len(), 98 * 123);
-/// # Ok::<(), audio::features::FeaturesConfigError>(())
+/// # Ok::<(), srf_audio::features::FeaturesConfigError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Extractor {

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use asr::Recognizer;
 use rayon::prelude::*;
-use text::output::{Format, Segment, Transcript, Word};
+use srf::Recognizer;
+use srf_text::output::{Format, Segment, Transcript, Word};
 
 use super::recognition::ModelArgs;
 use super::spoken::{self, Spoken, SpokenArgs};
@@ -63,14 +63,14 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
 fn transcript(
     recognizer: &Recognizer,
     spoken: &Spoken,
-    statistics: Option<audio::features::cmvn::CmvnStats>,
+    statistics: Option<srf_audio::features::cmvn::CmvnStats>,
 ) -> anyhow::Result<Transcript> {
     let mut segment = recognizer.align(&spoken.utterance, &spoken.classes, statistics)?;
     if !spoken.words.is_empty() {
         segment.words = words(&segment, &spoken.words);
         segment.text = segment.words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
     }
-    let duration_s = audio::Recording::open(&spoken.utterance.path)?.info().duration_s();
+    let duration_s = srf_audio::Recording::open(&spoken.utterance.path)?.info().duration_s();
     Ok(Transcript {
         id: spoken.utterance.id.clone(),
         channel: "A".to_owned(),

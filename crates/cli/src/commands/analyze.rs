@@ -7,10 +7,10 @@ mod table;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
-use asr::{Recognizer, default_model};
-use audio::bulk::Utterance;
-use audio::features::cmvn::CmvnStats;
-use train::analyze::{Analysis, AnalyzeError, Detail, Named, Routes, files, times, windows};
+use srf::{Recognizer, default_model};
+use srf_audio::bulk::Utterance;
+use srf_audio::features::cmvn::CmvnStats;
+use srf_train::analyze::{Analysis, AnalyzeError, Detail, Named, Routes, files, times, windows};
 
 use self::sources::Sources;
 use self::table::{Counts, Measured};

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, ensure};
-use asr::directory;
-use train::trainer::average::{average, average_epochs};
+use srf::directory;
+use srf_train::trainer::average::{average, average_epochs};
 
 use crate::Exit;
 use crate::printer::Printer;

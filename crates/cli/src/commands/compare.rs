@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use anyhow::ensure;
 use serde_json::json;
-use text::score::System;
-use text::score::compare::{
+use srf_score::System;
+use srf_score::compare::{
     Bootstrap, FEWEST_SEGMENTS, Interval, Outcome, Paired, Side, bootstrap, mapsswe, mcnemar, sign, wilcoxon,
 };
-use text::score::files::{self, FileOptions, Missing, Unit};
-use text::score::read::Source;
+use srf_score::files::{self, FileOptions, Missing, Unit};
+use srf_score::read::Source;
 
 use crate::Exit;
 use crate::printer::Printer;

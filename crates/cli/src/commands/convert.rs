@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use audio::convert::{Conversion, ConvertError, Converted, convert};
-use audio::{Channel, ReadAudioError, Recording};
 use rayon::prelude::*;
+use srf_audio::convert::{Conversion, ConvertError, Converted, convert};
+use srf_audio::{Channel, ReadAudioError, Recording};
 
 use crate::Exit;
 use crate::commands::recordings;

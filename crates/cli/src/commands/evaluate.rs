@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
-use asr::Recognizer;
-use text::labels::Units;
-use text::labels::mapping::PhoneMapping;
-use train::corpus::{Utterance, manifest};
-use train::evaluate::summary::{Subject, Summary};
-use train::evaluate::{DEFAULT_REPLICATIONS, EvaluateOptions, Evaluation, Rate, Scoring, evaluate, files};
+use srf::Recognizer;
+use srf_text::labels::Units;
+use srf_text::labels::mapping::PhoneMapping;
+use srf_train::corpus::{Utterance, manifest};
+use srf_train::evaluate::summary::{Subject, Summary};
+use srf_train::evaluate::{DEFAULT_REPLICATIONS, EvaluateOptions, Evaluation, Rate, Scoring, evaluate, files};
 
 use super::recognition::{DecodingArgs, ModelArgs};
 use super::score::{rate_line, sentence_line, show_speakers};

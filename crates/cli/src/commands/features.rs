@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::bail;
-use audio::ark::Form;
-use audio::bulk::{Format, Summary, n_passes, write_features};
-use audio::features::FeaturesConfig;
+use srf_audio::ark::Form;
+use srf_audio::bulk::{Format, Summary, n_passes, write_features};
+use srf_audio::features::FeaturesConfig;
 
 use self::settings::Settings;
 use crate::Exit;

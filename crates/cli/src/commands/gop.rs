@@ -1,8 +1,8 @@
 //! `srf gop`: recordings and what should be said in them in, how well each label was said out.
 
-use asr::align::{AlignError, Said};
 use rayon::prelude::*;
 use serde::Serialize;
+use srf::align::{AlignError, Said};
 
 use super::recognition::ModelArgs;
 use super::spoken::{self, Spoken, SpokenArgs};

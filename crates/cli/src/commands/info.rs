@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use model::config::{FeaturesConfig, Recipe};
-use model::summary::{LayerSummary, Summary};
-use model::weights;
-use train::report::grouped;
+use srf_model::config::{FeaturesConfig, Recipe};
+use srf_model::summary::{LayerSummary, Summary};
+use srf_model::weights;
+use srf_train::report::grouped;
 
 use crate::Exit;
 use crate::printer::Printer;

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
-use audio::Selection;
-use audio::bulk::Utterance;
-use train::corpus::kaldi::{self, Commands};
-use train::corpus::{self, Problem, manifest};
+use srf_audio::Selection;
+use srf_audio::bulk::Utterance;
+use srf_train::corpus::kaldi::{self, Commands};
+use srf_train::corpus::{self, Problem, manifest};
 
 use crate::commands::recordings;
 use crate::printer::Printer;

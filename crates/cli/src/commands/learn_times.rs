@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
-use asr::Recognizer;
-use asr::directory;
-use text::reach::Reach;
-use train::corpus::manifest;
+use srf::Recognizer;
+use srf::directory;
+use srf_text::reach::Reach;
+use srf_train::corpus::manifest;
 
 use crate::Exit;
 use crate::printer::Printer;
@@ -38,7 +38,7 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     let utterances: Vec<_> = listed.into_iter().map(|listed| listed.utterance).collect();
     let recognizer = Recognizer::from_parts(parts.clone())?;
     let watcher = Bar::new(out);
-    let learned = train::times::learn(&recognizer, &utterances, &watcher);
+    let learned = srf_train::times::learn(&recognizer, &utterances, &watcher);
     watcher.finish();
     let Some(reach) = learned else {
         bail!(

@@ -10,16 +10,16 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
-use text::labels::mapping::PhoneMapping;
-use text::labels::timit::PhoneSet;
-use text::labels::{LabelSet, Units};
-use train::corpus::kaldi::Commands;
-use train::corpus::prepare::{Found, PrepareConfig, prepare};
-use train::corpus::split::{Shares, SplitConfig};
-use train::corpus::summary::Check;
-use train::corpus::targets::{Case, Labels, TargetConfig};
-use train::corpus::wsj::TrainingSet;
-use train::corpus::{Corpus, Problem, commonvoice, folder, kaldi, librispeech, manifest, timit, wsj};
+use srf_text::labels::mapping::PhoneMapping;
+use srf_text::labels::timit::PhoneSet;
+use srf_text::labels::{LabelSet, Units};
+use srf_train::corpus::kaldi::Commands;
+use srf_train::corpus::prepare::{Found, PrepareConfig, prepare};
+use srf_train::corpus::split::{Shares, SplitConfig};
+use srf_train::corpus::summary::Check;
+use srf_train::corpus::targets::{Case, Labels, TargetConfig};
+use srf_train::corpus::wsj::TrainingSet;
+use srf_train::corpus::{Corpus, Problem, commonvoice, folder, kaldi, librispeech, manifest, timit, wsj};
 
 use crate::Exit;
 use crate::printer::Printer;

@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::ensure;
-use asr::{Recognizer, StreamOptions, default_model};
-use text::decode::{DEFAULT_BEAM, DecoderConfig, Search};
-use text::fusion::Fusion;
-use text::labels::LabelSet;
+use srf::{Recognizer, StreamOptions, default_model};
+use srf_text::decode::{DEFAULT_BEAM, DecoderConfig, Search};
+use srf_text::fusion::Fusion;
+use srf_text::labels::LabelSet;
 
 pub(crate) use self::endpoint::EndpointArgs;
 pub(crate) use self::sources::SourceArgs;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use audio::ReadAudioError;
+use srf_audio::ReadAudioError;
 
 /// All recordings below `dir`, and what is wrong with files that only look like one.
 ///
@@ -24,7 +24,7 @@ pub(crate) fn below(dir: &Path) -> (Vec<PathBuf>, Vec<ReadAudioError>) {
             if path.is_dir() && !path.is_symlink() {
                 pending.push(path);
             } else if path.is_file() {
-                match audio::probe(&path) {
+                match srf_audio::probe(&path) {
                     Ok(_) => found.push(path),
                     Err(ReadAudioError::Unknown { .. } | ReadAudioError::Empty { .. }) => {}
                     Err(problem) => problems.push(problem),

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, ensure};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use text::decode::{DecoderConfig, Search};
-use train::reproduce::paper::TABLES;
-use train::reproduce::place::Place;
-use train::reproduce::settings::{Budget, RowChange, Settings};
-use train::reproduce::{Job, Outcome, Table, load_parts, markdown, smoke};
-use train::trainer::prepared::Prepared;
+use srf_text::decode::{DecoderConfig, Search};
+use srf_train::reproduce::paper::TABLES;
+use srf_train::reproduce::place::Place;
+use srf_train::reproduce::settings::{Budget, RowChange, Settings};
+use srf_train::reproduce::{Job, Outcome, Table, load_parts, markdown, smoke};
+use srf_train::trainer::prepared::Prepared;
 
 use super::bench::machine::pool;
 use super::train::screen::Screen;
@@ -152,8 +152,8 @@ fn decoder(beam: usize) -> anyhow::Result<DecoderConfig> {
 /// What is trained and measured on.
 struct Corpus {
     data: Prepared,
-    parts: Vec<train::reproduce::Part>,
-    problems: Vec<train::corpus::Problem>,
+    parts: Vec<srf_train::reproduce::Part>,
+    problems: Vec<srf_train::corpus::Problem>,
 }
 
 impl Corpus {

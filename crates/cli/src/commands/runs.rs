@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use serde_json::json;
-use train::report;
-use train::runs::{Difference, Evaluated, Run, differences};
+use srf_train::report;
+use srf_train::runs::{Difference, Evaluated, Run, differences};
 
 use crate::Exit;
 use crate::printer::Printer;

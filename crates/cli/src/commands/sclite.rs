@@ -9,15 +9,15 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use anyhow::Context as _;
-use text::score::pairing::{by_id, by_segment, by_time};
-use text::score::read::Source;
-use text::score::report::alignments::{self, Layout};
-use text::score::report::sgml::Separators;
-use text::score::report::summary::{Confidences, Numbers};
-use text::score::report::table::Sheet;
-use text::score::report::{details, labelled, sentences, sgml, summary};
-use text::score::trn::TrnOptions;
-use text::score::{Heading, System};
+use srf_score::pairing::{by_id, by_segment, by_time};
+use srf_score::read::Source;
+use srf_score::report::alignments::{self, Layout};
+use srf_score::report::sgml::Separators;
+use srf_score::report::summary::{Confidences, Numbers};
+use srf_score::report::table::Sheet;
+use srf_score::report::{details, labelled, sentences, sgml, summary};
+use srf_score::trn::TrnOptions;
+use srf_score::{Heading, System};
 
 use self::arguments::{Formats, Hypothesis, Plan, Report};
 use crate::Exit;
@@ -131,7 +131,7 @@ impl Runner<'_> {
     fn score_by_time(&mut self, reference: &Source, source: &Source, heading: Heading) -> anyhow::Result<System> {
         let options = &self.plan.options;
         let outcome = by_time::score(reference, source, heading, options, &mut self.sequence)?;
-        let kind = if options.cost == text::score::Cost::Times { "Time-mediated" } else { "Word" };
+        let kind = if options.cost == srf_score::Cost::Times { "Time-mediated" } else { "Word" };
         for file in &outcome.files {
             self.tell(&format!("    Performing {kind} alignments for file '{file}'.\n"))?;
         }

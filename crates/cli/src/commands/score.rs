@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::ValueEnum;
 use serde_json::json;
-use text::labels::timit::PhoneSet;
-use text::score::files::{self, FileOptions, KnownTest, Missing, ScoredFiles, Unit};
-use text::score::fold::Folding;
-use text::score::read::Source;
-use text::score::report::{details, html};
-use text::score::{Counts, Pair, Speaker, System, Utterance, Verdict, trn};
+use srf_score::files::{self, FileOptions, KnownTest, Missing, ScoredFiles, Unit};
+use srf_score::read::Source;
+use srf_score::report::{details, html};
+use srf_score::{Counts, Pair, Speaker, System, Utterance, Verdict, trn};
+use srf_text::labels::fold::Folding;
+use srf_text::labels::timit::PhoneSet;
 
 use crate::Exit;
 use crate::printer::Printer;
@@ -125,9 +125,11 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
         json,
     } = args;
     let set = fold.map(|fold| if fold == "48" { PhoneSet::Train48 } else { PhoneSet::Score39 });
+    let folding = set.map(|set| Folding { set, merges_silences: merge_silences });
+    let fold = |line: &str| folding.map_or_else(|| line.to_owned(), |folding| folding.apply(line));
     let options = FileOptions {
         unit: if set.is_some() { Unit::Phone } else { unit.into() },
-        folding: set.map(|set| Folding { set, merges_silences: merge_silences }),
+        rewrite: folding.is_some().then_some(&fold),
         missing: mode.into(),
         is_case_sensitive: case_sensitive,
         optional_words,
@@ -135,7 +137,12 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     };
     let title = hypothesis.display().to_string();
     let scored = files::score(&Source::load(&reference)?, &Source::load(&hypothesis)?, &title, options)?;
-    let exit = tell_problems(&scored, options, out);
+    let is_usual = folding.is_none_or(|f| f.set == PhoneSet::Score39 && !f.merges_silences);
+    let known = KnownTest::find(&scored.system, options.unit).filter(|_| is_usual);
+    let exit = tell_problems(&scored, options.missing, out);
+    if let Some(test) = known {
+        tell_other_size(&scored.system, test, out);
+    }
     let system = &scored.system;
     if let Some(path) = &html {
         write_html(path, system, rate_name(options.unit))?;
@@ -202,10 +209,10 @@ pub(crate) fn sentence_line(system: &System) -> String {
 }
 
 /// Tells what does not fit, and whether anything does not.
-fn tell_problems(scored: &ScoredFiles, options: FileOptions, out: &Printer) -> Exit {
-    let ScoredFiles { system, missing, extra, notes } = scored;
+fn tell_problems(scored: &ScoredFiles, mode: Missing, out: &Printer) -> Exit {
+    let ScoredFiles { missing, extra, notes, .. } = scored;
     if let Some(first) = missing.first() {
-        let done = if options.missing == Missing::Count { "counted as deleted" } else { "left out" };
+        let done = if mode == Missing::Count { "counted as deleted" } else { "left out" };
         out.problem(format_args!("{} utterances are missing and {done}, the first is `{first}`", missing.len()));
     }
     if let Some(first) = extra.first() {
@@ -215,14 +222,11 @@ fn tell_problems(scored: &ScoredFiles, options: FileOptions, out: &Printer) -> E
     for note in notes {
         out.problem(note);
     }
-    tell_other_size(system, options, out);
     if missing.is_empty() && extra.is_empty() && notes.is_empty() { Exit::Done } else { Exit::Problems }
 }
 
 /// A reference with as many utterances as a known test but another number of words is worth a remark.
-fn tell_other_size(system: &System, options: FileOptions, out: &Printer) {
-    let folding_fits = options.folding.is_none_or(|f| f.set == PhoneSet::Score39 && !f.merges_silences);
-    let Some(test) = KnownTest::find(system, options.unit).filter(|_| folding_fits) else { return };
+fn tell_other_size(system: &System, test: KnownTest, out: &Printer) {
     let n_reference = system.counts().n_reference();
     if n_reference != test.n_reference {
         let KnownTest { name, n_utterances, n_reference: expected, .. } = test;
@@ -264,7 +268,7 @@ fn lossy(text: &[u8]) -> std::borrow::Cow<'_, str> {
 
 /// What a wrong pair of words is called in a list.
 fn error_name(pair: &Pair) -> Option<Vec<u8>> {
-    let text = |word: &Option<text::score::Word>| word.as_ref().map_or_else(Vec::new, |word| word.text.to_vec());
+    let text = |word: &Option<srf_score::Word>| word.as_ref().map_or_else(Vec::new, |word| word.text.to_vec());
     let (said, heard) = (text(&pair.reference), text(&pair.hypothesis));
     match pair.verdict {
         Verdict::Correct => None,
@@ -301,7 +305,7 @@ fn show_alignments(system: &System, out: &Printer) -> std::io::Result<()> {
 fn alignment_lines(utterance: &Utterance, has_colour: bool) -> (String, String) {
     let (mut said, mut heard) = (String::new(), String::new());
     for pair in &utterance.alignment.pairs {
-        let text = |word: &Option<text::score::Word>| word.as_ref().map(|word| lossy(&word.text).into_owned());
+        let text = |word: &Option<srf_score::Word>| word.as_ref().map(|word| lossy(&word.text).into_owned());
         let (a, b) = (text(&pair.reference), text(&pair.hypothesis));
         let width = |text: &Option<String>| text.as_ref().map_or(0, |text| text.chars().count());
         let columns = width(&a).max(width(&b));
@@ -332,7 +336,7 @@ fn as_json(system: &System, unit: Unit) -> serde_json::Value {
         })
     };
     let words = |utterance: &Utterance| -> Vec<serde_json::Value> {
-        let text = |word: &Option<text::score::Word>| word.as_ref().map(|word| lossy(&word.text).into_owned());
+        let text = |word: &Option<srf_score::Word>| word.as_ref().map(|word| lossy(&word.text).into_owned());
         utterance.alignment.pairs.iter().map(|pair| json!([text(&pair.reference), text(&pair.hypothesis)])).collect()
     };
     let utterances = system.speakers.iter().flat_map(|speaker| {

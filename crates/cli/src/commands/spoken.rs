@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
-use asr::Recognizer;
-use audio::bulk::Utterance;
-use audio::features::cmvn::CmvnStats;
-use text::labels::{LabelSet, Units};
-use train::corpus::manifest;
+use srf::Recognizer;
+use srf_audio::bulk::Utterance;
+use srf_audio::features::cmvn::CmvnStats;
+use srf_text::labels::{LabelSet, Units};
+use srf_train::corpus::manifest;
 
 use super::{inputs, text_file};
 use crate::printer::Printer;

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use model::config::{Override, Recipe};
-use train::events::Machine;
-use train::trainer::prepared::Prepared;
-use train::trainer::{Outcome, TrainJob, train};
+use srf_model::config::{Override, Recipe};
+use srf_train::events::Machine;
+use srf_train::trainer::prepared::Prepared;
+use srf_train::trainer::{Outcome, TrainJob, train};
 
 use self::screen::Screen;
 use crate::Exit;
@@ -146,6 +146,6 @@ pub(super) fn machine() -> Machine {
         n_threads: rayon::current_num_threads(),
         memory_gib: memory_kib.and_then(|kib| kib.parse().ok()).unwrap_or(0.0) / f64::from(1 << 20),
         system: std::env::consts::OS.to_owned(),
-        kernels: <f32 as kernels::Element>::kernels().name.to_owned(),
+        kernels: <f32 as srf_kernels::Element>::kernels().name.to_owned(),
     }
 }

@@ -9,8 +9,8 @@ mod stdin;
 use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
-use asr::StreamOptions;
-use text::output::Format;
+use srf::StreamOptions;
+use srf_text::output::Format;
 
 use super::bench::machine;
 use super::recognition::{DecodingArgs, EndpointArgs, ModelArgs};

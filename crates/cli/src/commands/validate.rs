@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args as ClapArgs;
-use text::labels::LabelSet;
-use train::corpus::validate::{Depth, validate};
+use srf_text::labels::LabelSet;
+use srf_train::corpus::validate::{Depth, validate};
 
 use super::prepare;
 use crate::Exit;

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use asr::verify::{Chunking, Difference, chunkings, compare};
-use asr::{Recognizer, StreamOptions};
-use audio::{Recording, Selection};
+use srf::verify::{Chunking, Difference, chunkings, compare};
+use srf::{Recognizer, StreamOptions};
+use srf_audio::{Recording, Selection};
 
 use super::recognition::{DecodingArgs, EndpointArgs, ModelArgs};
 use crate::Exit;

@@ -1,6 +1,6 @@
 //! A convolution with maxout, its pooling, layer norm and dropout: slices in, slices out.
 
-use kernels::{Conv, Element};
+use srf_kernels::{Conv, Element};
 
 use super::{EPSILON, FIRST_DROPOUT, MARGIN};
 use crate::config::{CnnConfig, ConvShape};

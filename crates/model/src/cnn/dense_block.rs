@@ -1,6 +1,6 @@
 //! A dense layer with maxout, its layer norm and dropout: slices in, slices out.
 
-use kernels::Element;
+use srf_kernels::Element;
 
 use super::{EPSILON, FIRST_DROPOUT};
 use crate::config::CnnConfig;

@@ -1,6 +1,6 @@
 //! The front end against finite differences; alone against in a batch; one thread against two.
 
-use kernels::check::{dot, gradient_error};
+use srf_kernels::check::{dot, gradient_error};
 
 use super::*;
 use crate::config::SrfConfig;

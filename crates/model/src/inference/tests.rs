@@ -1,6 +1,6 @@
 //! Recognition against the networks that training uses.
 
-use kernels::log_softmax;
+use srf_kernels::log_softmax;
 
 use super::*;
 use crate::network::testing::Case;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kernels::{Element, log_softmax};
+use srf_kernels::{Element, log_softmax};
 
 use crate::config::ModelConfig;
 use crate::frames::Frames;

@@ -6,8 +6,8 @@
 //! # Shapes
 //! - in: frames of `[q, k, v][head][w]` without margin, out: frames of `[head][w]`
 
-use kernels::{Buffer, Element, View, product, product_into};
 use rayon::prelude::*;
+use srf_kernels::{Buffer, Element, View, product, product_into};
 
 use super::Draw;
 use super::per_thread::PerThread;
@@ -209,7 +209,7 @@ impl Head {
 
 #[cfg(test)]
 mod tests {
-    use kernels::check::{dot, gradient_error};
+    use srf_kernels::check::{dot, gradient_error};
 
     use super::*;
     use crate::random::Random;

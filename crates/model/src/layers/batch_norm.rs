@@ -6,9 +6,9 @@
 //! # Shapes
 //! - in and out: frames of `[..][n_channels]`
 
-use kernels::batch_norm::{Factors, Moments, Sums, Used};
-use kernels::{Element, Kernels};
 use rayon::prelude::*;
+use srf_kernels::batch_norm::{Factors, Moments, Sums, Used};
+use srf_kernels::{Element, Kernels};
 
 use super::{NormGradient, NormParams};
 use crate::frames::Frames;

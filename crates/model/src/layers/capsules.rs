@@ -1,16 +1,16 @@
 //! A capsule layer: windows of slices of capsules in, slices of capsules out, by routing.
 //!
-//! Every input capsule of the window votes for every output capsule, u = W x + b, and [`kernels::routing`] decides how
+//! Every input capsule of the window votes for every output capsule, u = W x + b, and [`srf_kernels::routing`] decides how
 //! much each vote counts.
 //!
 //! # Shapes
 //! - in: slices of `[height][depth]` with the window's left and right part as margin
 //! - out: slices of `[n_out][depth_out]`, as many as came in
 //! - W `[window * height][n_out][depth_out][depth]`, b `[window * height][n_out][depth_out]`; what a routing of the
-//!   [`family`](kernels::routing::family) has of its own, rows of `[n_out]`
+//!   [`family`](srf_kernels::routing::family) has of its own, rows of `[n_out]`
 
-use kernels::routing::{GradientPaths, Router, RouterGradient, Tap, Utterance, UtteranceBack, Workspace};
-use kernels::{Buffer, Element};
+use srf_kernels::routing::{GradientPaths, Router, RouterGradient, Tap, Utterance, UtteranceBack, Workspace};
+use srf_kernels::{Buffer, Element};
 
 use crate::frames::{Frames, split};
 

@@ -6,7 +6,7 @@
 //! - in: frames of `[n_freq][n_channels]` with the padding in time as margin, out: frames of `[n_freq][n]`
 //! - kernel `[time][freq][n_channels][2 n]`
 
-use kernels::{Branch, Buffer, Conv, Element};
+use srf_kernels::{Branch, Buffer, Conv, Element};
 
 use super::Draw;
 use super::conv_maxout::{BranchGradient, ConvMaxout, ConvScratch};

@@ -1,13 +1,13 @@
 //! Convolution over time and frequency in two branches, dropout on each, and their maximum.
 //!
-//! out = max(drop(x * k_a + bias_a), drop(x * k_b + bias_b)), see [`kernels::conv`].
+//! out = max(drop(x * k_a + bias_a), drop(x * k_b + bias_b)), see [`srf_kernels::conv`].
 //!
 //! # Shapes
 //! - in: frames of `[n_freq][n_channels]`, with the convolution's padding in time as margin
 //! - out: frames of `[n_freq_out][n_filters]`, (n + padding - kernel) / stride + 1 of them for n
 
-use kernels::{Branch, Buffer, Conv, ConvWeights, Element};
 use rayon::prelude::*;
+use srf_kernels::{Branch, Buffer, Conv, ConvWeights, Element};
 
 use super::per_thread::PerThread;
 use super::{Draw, sum_in_order};
@@ -165,7 +165,7 @@ impl<E: Element> ConvMaxout<E> {
     /// Adds the sums over all utterances, `[branch][tap, then bias][lane]`.
     fn add_to(&self, gradients: [BranchGradient<'_, E>; 2]) {
         let n_filters = self.conv.n_filters;
-        let n_lanes = n_filters.next_multiple_of(kernels::BLOCK);
+        let n_lanes = n_filters.next_multiple_of(srf_kernels::BLOCK);
         let of_branch = self.conv.n_gradient() / 2;
         for (index, BranchGradient { kernel, bias }) in gradients.into_iter().enumerate() {
             let Some(sums) = self.scratch.gradients.get(index * of_branch..(index + 1) * of_branch) else { return };

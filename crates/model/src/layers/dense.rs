@@ -3,8 +3,8 @@
 //! # Shapes
 //! - in: frames of `n_in` without margin, out: frames of `n_out`, W `[n_in][n_out]`, b `[n_out]`
 
-use kernels::{Buffer, DenseWeights, Element, dense_bias_gradient, dense_input_gradient, dense_kernel_gradient};
 use rayon::prelude::*;
+use srf_kernels::{Buffer, DenseWeights, Element, dense_bias_gradient, dense_input_gradient, dense_kernel_gradient};
 
 use crate::frames::Frames;
 

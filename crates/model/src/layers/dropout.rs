@@ -3,8 +3,8 @@
 //! # Shapes
 //! - frames of any width
 
-use kernels::Element;
 use rayon::prelude::*;
+use srf_kernels::Element;
 
 use super::Draw;
 use crate::frames::Frames;

@@ -6,8 +6,8 @@
 //! # Shapes
 //! - in: frames of `[height]` with one zero frame before and after, out: frames of `[height][depth]`
 
-use kernels::{Branch, Element};
 use rayon::prelude::*;
+use srf_kernels::{Branch, Element};
 
 use super::{BranchGradient, ConvMaxout, Draw};
 use crate::frames::Frames;

@@ -4,8 +4,8 @@
 //! # Shapes
 //! - in and out: frames of one row, or of `[..][width]`
 
-use kernels::{Buffer, Element};
 use rayon::prelude::*;
+use srf_kernels::{Buffer, Element};
 
 use super::{NormGradient, NormParams, sum_in_order};
 use crate::frames::{Frames, split};

@@ -3,8 +3,8 @@
 //! # Shapes
 //! - in: slices of `[height][depth]`, out: slices of `[height]`
 
-use kernels::Element;
 use rayon::prelude::*;
+use srf_kernels::Element;
 
 use crate::frames::Frames;
 

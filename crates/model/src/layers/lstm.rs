@@ -19,8 +19,8 @@ mod recurrence;
 #[cfg(test)]
 mod tests;
 
-use kernels::{Buffer, DenseWeights, Element, dense_bias_gradient, dense_kernel_gradient};
 use rayon::prelude::*;
+use srf_kernels::{Buffer, DenseWeights, Element, dense_bias_gradient, dense_kernel_gradient};
 
 use self::recurrence::{Lane, Scratch, Utterance};
 use super::dense::{FRAMES, ROWS};

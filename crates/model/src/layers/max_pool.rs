@@ -4,8 +4,8 @@
 //! - in: frames of `[n_freq][n_channels]`, out: frames of `[n_freq / size][n_channels]`; frequencies that do not fill a
 //!   group are left out
 
-use kernels::Element;
 use rayon::prelude::*;
+use srf_kernels::Element;
 
 use crate::frames::{Frames, split};
 

@@ -3,8 +3,8 @@
 //! # Shapes
 //! - in: frames of 2 n, out: frames of n
 
-use kernels::Element;
 use rayon::prelude::*;
+use srf_kernels::Element;
 
 use crate::frames::Frames;
 

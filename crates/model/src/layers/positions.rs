@@ -4,8 +4,8 @@
 //! # Shapes
 //! - frames of `d`, in place
 
-use kernels::Element;
 use rayon::prelude::*;
+use srf_kernels::Element;
 
 use crate::frames::Frames;
 

@@ -3,8 +3,8 @@
 //! # Shapes
 //! - frames of any width without margin
 
-use kernels::Element;
 use rayon::prelude::*;
+use srf_kernels::Element;
 
 use crate::frames::Frames;
 

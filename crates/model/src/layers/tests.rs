@@ -1,8 +1,8 @@
 //! What concerns single layers and not the front end they form.
 
-use kernels::Conv;
-use kernels::check::{dot, gradient_error};
-use kernels::routing::{GradientPaths, Router, Routing, Workspace};
+use srf_kernels::Conv;
+use srf_kernels::check::{dot, gradient_error};
+use srf_kernels::routing::{GradientPaths, Router, Routing, Workspace};
 
 use super::*;
 use crate::frames::Frames;

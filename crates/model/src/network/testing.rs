@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use kernels::check::gradient_error;
-use kernels::{CtcLoss, Element};
+use srf_kernels::check::gradient_error;
+use srf_kernels::{CtcLoss, Element};
 
 use super::{Mode, Network};
 use crate::config::ModelConfig;

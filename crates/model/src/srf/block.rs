@@ -1,8 +1,8 @@
 //! A capsule layer with its layer norm and dropout: capsules in, capsules out.
 
-use kernels::Element;
-use kernels::routing::family::{Dynamic, Member, Normaliser};
-use kernels::routing::{GradientPaths, Router, Routing, Workspace};
+use srf_kernels::Element;
+use srf_kernels::routing::family::{Dynamic, Member, Normaliser};
+use srf_kernels::routing::{GradientPaths, Router, Routing, Workspace};
 
 use super::EPSILON;
 use crate::config::{self, CapsuleShape, Couplings, SrfConfig, Start};

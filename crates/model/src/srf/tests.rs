@@ -1,7 +1,7 @@
 //! What is peculiar to capsules: gradients for every routing and window, where they pass, labels without a loss,
 //! dropout, a loss curve to the bit. What every network does alike is tested beside [`crate::network`].
 
-use kernels::CtcLoss;
+use srf_kernels::CtcLoss;
 
 use super::*;
 use crate::config::{AdamConfig, Dropout, Gradient, KappaStep, ModelConfig, PerLayer, Routing, ScheduleConfig, routed};

@@ -4,8 +4,8 @@
 //! The *mass* of output capsule j is the sum of c_ij over i, between 0 and the number of input capsules.
 //! A tap is off unless it is asked for, and then costs nothing.
 
-use kernels::Element;
-use kernels::routing::Routing;
+use srf_kernels::Element;
+use srf_kernels::routing::Routing;
 
 /// What to keep of the routing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -137,14 +137,14 @@ impl<E: Element> Taps<E> {
     }
 
     /// Room for the coefficients of `n_slices` of a layer, if it is looked at.
-    pub(super) fn open(&mut self, index: usize, n_slices: usize) -> Option<kernels::routing::Tap<'_, E>> {
+    pub(super) fn open(&mut self, index: usize, n_slices: usize) -> Option<srf_kernels::routing::Tap<'_, E>> {
         if !self.is_tapped(index) {
             return None;
         }
         let Routing { n_in, n_out, .. } = self.layers[index].routing;
         self.couplings.resize(n_slices * n_in * n_out, E::ZERO);
         self.agreements.resize(n_slices * n_in * n_out, E::ZERO);
-        Some(kernels::routing::Tap { couplings: &mut self.couplings, agreements: &mut self.agreements })
+        Some(srf_kernels::routing::Tap { couplings: &mut self.couplings, agreements: &mut self.agreements })
     }
 
     /// Takes in the coefficients that routing wrote.

@@ -1,6 +1,6 @@
 //! What a layer that looks at several frames at once still needs of its input: frames in, runs of frames out.
 
-use kernels::Element;
+use srf_kernels::Element;
 
 /// Frames that wait for those after them.
 pub(super) struct Window<E> {

@@ -3,7 +3,7 @@
 //! m = x + drop(attention(norm(x))), y = m + drop(W_2 drop(max(W_1 norm(m) + b_1, 0)) + b_2).
 //! The projections to queries, keys and values are one dense layer here, whose kernel is put together from three.
 
-use kernels::{Buffer, Element};
+use srf_kernels::{Buffer, Element};
 
 use super::EPSILON;
 use crate::config::TransformerConfig;

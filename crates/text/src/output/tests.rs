@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 
 use super::{Alternative, Delay, Evidence, Format, Segment, TokenResult, Transcript, Word};
-use crate::score::read::Source;
-use crate::score::trn::TrnOptions;
-use crate::score::{Encoding, Language, ctm, trn};
+use srf_score::read::Source;
+use srf_score::trn::TrnOptions;
+use srf_score::{Encoding, Language, ctm, trn};
 
 fn word(text: &str, start_s: f64, end_s: f64) -> Word {
     Word { text: text.to_owned(), start_s, end_s, confidence: Some(0.875) }

@@ -6,14 +6,14 @@
 
 use std::io::{self, Cursor, Write as _};
 
-use audio::Samples;
-use audio::wav::Writer;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use serde_json::{Value, json};
-use text::score::report::html::escape;
+use srf_audio::Samples;
+use srf_audio::wav::Writer;
+use srf_score::report::html::escape;
 
 use super::distance::Distance;
 use super::routes::{Layer, Routes};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use text::labels::Units;
+use srf_text::labels::Units;
 
 use crate::corpus::{Problem, Timed, Utterance, folder};
 

@@ -4,14 +4,14 @@
 //! The recording goes through the recogniser's own stream, once for each layer that is looked at, so that only one
 //! layer's coefficients are ever held in full precision. Whoever calls limits the length by the utterance's selection.
 
-use asr::{AcceptError, Recognizer, StartStreamError};
-use audio::bulk::Utterance;
-use audio::features::cmvn::CmvnStats;
-use audio::{ReadAudioError, Recording};
-use model::config::{ModelConfig, SrfConfig};
-use model::stream::{TapConfig, Taps};
-use text::labels::PADDING;
-use text::words::Clock;
+use srf::{AcceptError, Recognizer, StartStreamError};
+use srf_audio::bulk::Utterance;
+use srf_audio::features::cmvn::CmvnStats;
+use srf_audio::{ReadAudioError, Recording};
+use srf_model::config::{ModelConfig, SrfConfig};
+use srf_model::stream::{TapConfig, Taps};
+use srf_text::labels::PADDING;
+use srf_text::words::Clock;
 
 /// The name of the blank in pictures; labels may be called anything else.
 pub const BLANK: &str = "∅";
@@ -275,7 +275,7 @@ impl Source<'_> {
         capsules(self.name, self.recognizer.model())?;
         let mut listener = self.recognizer.listener(self.statistics.cloned())?;
         listener.tap(Some(config));
-        let mut read_taps = |listener: &mut asr::Listener| {
+        let mut read_taps = |listener: &mut srf::Listener| {
             if let Some(taps) = listener.taps() {
                 take(taps);
                 taps.clear();

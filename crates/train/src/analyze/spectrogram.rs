@@ -1,10 +1,10 @@
 //! What an utterance sounds like: a recording in, its filterbank energies as a model's front end computes them out.
 
-use asr::Recognizer;
-use audio::bulk::Utterance;
-use audio::features::{FeaturesConfig, extract};
-use audio::resample::resample;
-use audio::{Recording, Samples};
+use srf::Recognizer;
+use srf_audio::bulk::Utterance;
+use srf_audio::features::{FeaturesConfig, extract};
+use srf_audio::resample::resample;
+use srf_audio::{Recording, Samples};
 
 use super::AnalyzeError;
 

@@ -1,9 +1,9 @@
 //! Small analyses with known contents, for tests.
 
-use asr::Recognizer;
-use asr::directory::ModelParts;
-use model::config::{FeaturesConfig, ModelConfig, SrfConfig};
-use text::labels::{LabelSet, Units};
+use srf::Recognizer;
+use srf::directory::ModelParts;
+use srf_model::config::{FeaturesConfig, ModelConfig, SrfConfig};
+use srf_text::labels::{LabelSet, Units};
 
 use super::spectrogram::Spectrogram;
 use super::{Analysis, Layer, Routes};
@@ -14,7 +14,7 @@ pub(crate) fn recognizer() -> Recognizer {
     let labels = LabelSet::new(Units::Phones, ["a", "b", "c"]).unwrap();
     let config = SrfConfig { layers: 2, primary_height: 6, filters: 4, ..SrfConfig::new(labels.n_classes()) };
     let model = ModelConfig::Srf(config);
-    let features = FeaturesConfig { cmvn: model::config::Cmvn::None, ..FeaturesConfig::default() };
+    let features = FeaturesConfig { cmvn: srf_model::config::Cmvn::None, ..FeaturesConfig::default() };
     Recognizer::from_parts(ModelParts::untrained(model, features, labels, 7)).unwrap()
 }
 

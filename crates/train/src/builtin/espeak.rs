@@ -35,7 +35,7 @@ pub enum EspeakError {
     #[error("`{PROGRAM}` wrote what cannot be read")]
     Output {
         /// Why.
-        source: audio::ReadAudioError,
+        source: srf_audio::ReadAudioError,
     },
 }
 
@@ -76,8 +76,8 @@ impl EspeakVoice {
             let reason = String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or("no output").to_owned();
             return Err(EspeakError::Failed { text: sentence.spoken.clone(), reason });
         }
-        let recording = audio::Recording::from_bytes(PROGRAM, with_sizes(output.stdout));
-        let samples = recording.and_then(|recording| recording.read(audio::Selection::default()));
+        let recording = srf_audio::Recording::from_bytes(PROGRAM, with_sizes(output.stdout));
+        let samples = recording.and_then(|recording| recording.read(srf_audio::Selection::default()));
         let samples = samples.map_err(|source| EspeakError::Output { source })?;
         let rate_hz = samples.rate_hz;
         Ok(play(samples.values, rate_hz, RATE_HZ))

@@ -81,6 +81,6 @@ fn make_all<J: Sync, T: Send>(
     made.collect()
 }
 
-fn samples_of(values: Vec<f32>) -> audio::Samples {
-    audio::Samples { rate_hz: RATE_HZ, values }
+fn samples_of(values: Vec<f32>) -> srf_audio::Samples {
+    srf_audio::Samples { rate_hz: RATE_HZ, values }
 }

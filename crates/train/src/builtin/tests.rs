@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use srf_text::labels::Units;
+use srf_text::labels::timit::PhoneSet;
 use tempfile::TempDir;
-use text::labels::Units;
-use text::labels::timit::PhoneSet;
 
 use super::layout::{plain, timit, wsj};
 use super::*;
@@ -137,8 +137,8 @@ fn the_tree_may_be_in_lower_case_and_its_recordings_riff() {
         lower.utterances().map(|u| (&u.id, &u.phones)).collect::<Vec<_>>()
     );
     let recording = &lower.utterances().next().unwrap().audio.path;
-    let samples = audio::Recording::open(recording).unwrap().read(audio::Selection::default()).unwrap();
-    audio::wav::save(recording, &samples).unwrap();
+    let samples = srf_audio::Recording::open(recording).unwrap().read(srf_audio::Selection::default()).unwrap();
+    srf_audio::wav::save(recording, &samples).unwrap();
     let (riff, problems) = corpus::timit::read(dir.path());
     assert_eq!((riff, problems.len()), (lower, 0));
 }

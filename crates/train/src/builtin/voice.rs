@@ -129,7 +129,7 @@ mod tests {
     use std::collections::HashSet;
 
     use fastrand::Rng;
-    use text::labels::timit::{PHONES_61, PhoneSet};
+    use srf_text::labels::timit::{PHONES_61, PhoneSet};
 
     use super::*;
 

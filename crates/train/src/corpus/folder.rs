@@ -80,7 +80,7 @@ fn read_labels(kind: &str, path: &Path, recording: &Path, utterance: &mut Uttera
 
 /// The rate that sample numbers count in; one that cannot be read is told when the recording is measured.
 fn rate_hz(recording: &Path) -> f64 {
-    audio::probe(recording).map_or(16_000.0, |info| f64::from(info.rate_hz))
+    srf_audio::probe(recording).map_or(16_000.0, |info| f64::from(info.rate_hz))
 }
 
 /// Words on one line; TIMIT puts the first and last sample before them.

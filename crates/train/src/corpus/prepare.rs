@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
-use text::labels::LabelSetError;
+use srf_text::labels::LabelSetError;
 
 use super::problem::{Fault, Problem, Problems};
 use super::split::{SplitConfig, SplitError};
@@ -178,7 +178,7 @@ fn measure(corpus: &mut Corpus, watcher: &dyn Watcher, problems: &mut Problems) 
 
 /// The length of a recording: what its header says, or, where it says nothing, what is in it.
 pub(crate) fn length_s(path: &Path) -> Result<f64, Fault> {
-    let recording = audio::Recording::open(path)?;
+    let recording = srf_audio::Recording::open(path)?;
     let length_s = match recording.info().duration_s() {
         Some(length_s) => length_s,
         None => counted_length_s(&recording)?,
@@ -186,8 +186,8 @@ pub(crate) fn length_s(path: &Path) -> Result<f64, Fault> {
     if 0.0 < length_s { Ok(length_s) } else { Err(Fault::Missing { what: "any sample".to_owned() }) }
 }
 
-fn counted_length_s(recording: &audio::Recording) -> Result<f64, Fault> {
-    let mut blocks = recording.blocks(audio::Selection::default())?;
+fn counted_length_s(recording: &srf_audio::Recording) -> Result<f64, Fault> {
+    let mut blocks = recording.blocks(srf_audio::Selection::default())?;
     let mut n_samples = 0;
     while let Some(block) = blocks.next_block()? {
         n_samples += block.len();

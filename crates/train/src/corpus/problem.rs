@@ -85,7 +85,7 @@ pub enum Fault {
     },
     /// A recording that cannot be read.
     #[error(transparent)]
-    Audio(Box<audio::ReadAudioError>),
+    Audio(Box<srf_audio::ReadAudioError>),
     /// The recording of a listed utterance that cannot be read.
     #[error("utterance `{id}`: {reason}")]
     AudioOf {
@@ -185,8 +185,8 @@ pub enum Fault {
     },
 }
 
-impl From<audio::ReadAudioError> for Fault {
-    fn from(error: audio::ReadAudioError) -> Self {
+impl From<srf_audio::ReadAudioError> for Fault {
+    fn from(error: srf_audio::ReadAudioError) -> Self {
         Fault::Audio(Box::new(error))
     }
 }

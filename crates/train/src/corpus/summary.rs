@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use serde::Serialize;
-use text::labels::LabelSet;
+use srf_text::labels::LabelSet;
 
 use super::targets::Foreign;
 use super::{Corpus, Part};

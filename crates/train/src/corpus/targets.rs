@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use text::labels::mapping::PhoneMapping;
-use text::labels::timit::{Folded, PhoneSet};
-use text::labels::{LabelSet, LabelSetError, Units, wsj};
+use srf_text::labels::mapping::PhoneMapping;
+use srf_text::labels::timit::{Folded, PhoneSet};
+use srf_text::labels::{LabelSet, LabelSetError, Units, wsj};
 
 use super::problem::{Fault, Problems};
 use super::{Corpus, TRAIN, Timed, Utterance};

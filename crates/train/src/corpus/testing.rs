@@ -8,7 +8,7 @@ use super::Problem;
 pub(crate) fn save_wav(path: &Path, seconds: f64) {
     let n_samples = (seconds * 16_000.0) as usize;
     let values = (0..n_samples).map(|i| 1000.0 * (i as f32 * 0.1).sin()).collect();
-    audio::wav::save(path, &audio::Samples { rate_hz: 16_000, values }).unwrap();
+    srf_audio::wav::save(path, &srf_audio::Samples { rate_hz: 16_000, values }).unwrap();
 }
 
 pub(crate) fn shown(problems: &[Problem]) -> Vec<String> {

@@ -5,8 +5,8 @@ use std::io::Write as _;
 use std::path::Path;
 
 use fastrand::Rng;
-use text::labels::timit::PhoneSet;
-use text::labels::{LabelSet, Units};
+use srf_text::labels::timit::PhoneSet;
+use srf_text::labels::{LabelSet, Units};
 
 use super::kaldi::Commands;
 use super::prepare::{Found, PrepareConfig, PrepareError, prepare};
@@ -237,7 +237,7 @@ fn no_parser_panics_on_damaged_input() {
         let (transcripts, _) =
             wsj::read_transcripts(mutated("THE [<RATE] É ~ROSE. (01IC0201)\n".as_bytes(), &mut rng).as_slice(), path);
         for (_, words) in &transcripts {
-            drop(text::labels::wsj::normalise(words));
+            drop(srf_text::labels::wsj::normalise(words));
         }
         drop(LabelSet::parse(&String::from_utf8_lossy(&mutated(
             b"# units: chars\n<pad>\na\n<space>\n<blank>\n",
@@ -276,7 +276,7 @@ fn no_damaged_directory_panics_its_reader() {
 
 #[test]
 fn an_utterance_is_the_whole_recording_unless_it_has_an_offset() {
-    use audio::{Channel, Selection};
+    use srf_audio::{Channel, Selection};
 
     let part =
         |offset_s, duration_s| AudioPart { offset_s, duration_s, channel: Some(1), ..AudioPart::default() }.selection();

@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use text::labels::timit::PhoneSet;
+use srf_text::labels::timit::PhoneSet;
 
 use super::problem::{Fault, Problem, Problems};
 use super::summary::Check;

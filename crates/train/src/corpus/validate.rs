@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
-use text::labels::LabelSet;
+use srf_text::labels::LabelSet;
 
 use super::manifest::{self, Listed};
 use super::prepare::{MAX_LENGTH_DIFFERENCE_S, length_s};
@@ -91,7 +91,7 @@ fn lengths(listed: &[Listed], depth: Depth, watcher: &dyn Watcher) -> HashMap<Pa
 }
 
 fn decoded_length_s(path: &Path) -> Result<f64, Fault> {
-    let samples = audio::Recording::open(path)?.read(audio::Selection::default())?;
+    let samples = srf_audio::Recording::open(path)?.read(srf_audio::Selection::default())?;
     if samples.values.is_empty() {
         Err(Fault::Missing { what: "any sample".to_owned() })
     } else {

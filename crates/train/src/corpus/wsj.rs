@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
-use text::labels::wsj;
+use srf_text::labels::wsj;
 
 use super::lines::{for_each_line, for_each_line_of};
 use super::problem::{Fault, Problem, Problems};

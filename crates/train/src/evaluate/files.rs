@@ -13,10 +13,10 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use text::labels::Units;
-use text::labels::mapping::PhoneMapping;
-use text::output::{Format, Transcript};
-use text::score::report::html;
+use srf_score::report::html;
+use srf_text::labels::Units;
+use srf_text::labels::mapping::PhoneMapping;
+use srf_text::output::{Format, Transcript};
 
 use super::Evaluation;
 use super::scoring::{Answer, Measure, compared};

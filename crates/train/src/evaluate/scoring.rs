@@ -1,14 +1,14 @@
 //! What a recogniser wrote against what was said: pairs of texts in, error rates with intervals out.
 
 use rayon::prelude::*;
-use text::calibration::{Bin, Judged, bins, expected_calibration_error, normalised_cross_entropy};
-use text::labels::Units;
-use text::labels::mapping::PhoneMapping;
-use text::labels::timit::Folded;
-use text::score::compare::{Interval, Paired, bootstrap};
-use text::score::{
+use srf_score::compare::{Interval, Paired, bootstrap};
+use srf_score::{
     Alignment, Cost, Heading, Network, Pair, System, TooLongError, Traits, Utterance, Verdict, Word, align,
 };
+use srf_text::calibration::{Bin, Judged, bins, expected_calibration_error, normalised_cross_entropy};
+use srf_text::labels::Units;
+use srf_text::labels::mapping::PhoneMapping;
+use srf_text::labels::timit::Folded;
 
 use crate::events::ErrorCounts;
 

@@ -5,9 +5,9 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use text::decode::{DecoderConfig, Search};
-use text::labels::mapping::PhoneMapping;
-use text::score::{Counts, Speaker};
+use srf_score::{Counts, Speaker};
+use srf_text::decode::{DecoderConfig, Search};
+use srf_text::labels::mapping::PhoneMapping;
 
 use super::{Evaluation, Rate};
 

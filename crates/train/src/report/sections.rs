@@ -2,8 +2,8 @@
 
 mod capsules;
 
-use text::score::report::html;
-use text::score::{Alignment, Counts, Verdict};
+use srf_score::report::html;
+use srf_score::{Alignment, Counts, Verdict};
 
 use super::chart::{Chart, Scale, Series};
 use super::page::{self, escape, gallery, tiles};

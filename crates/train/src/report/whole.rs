@@ -3,8 +3,8 @@
 
 use std::collections::HashSet;
 
-use audio::Samples;
-use text::score::report::html;
+use srf_audio::Samples;
+use srf_score::report::html;
 
 use super::page::{Page, escape, table, tiles};
 use super::sections::{self, ALIGNMENT_KEY};

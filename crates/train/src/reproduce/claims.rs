@@ -6,7 +6,7 @@
 //! and twice the median of p-values is a p-value however much the tests have in common, as those of one test set do.
 
 use serde::Serialize;
-use text::score::compare::{FEWEST_SEGMENTS, Outcome, SIGNIFICANT, Side};
+use srf_score::compare::{FEWEST_SEGMENTS, Outcome, SIGNIFICANT, Side};
 
 use super::shelf::Shelf;
 use super::statistics::{correlation_interval, mean};

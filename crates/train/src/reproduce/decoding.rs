@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::Instant;
 
-use asr::{Recognizer, StreamOptions};
-use audio::features::cmvn::CmvnStats;
 use serde::{Deserialize, Serialize};
-use text::decode::DecoderConfig;
+use srf::{Recognizer, StreamOptions};
+use srf_audio::features::cmvn::CmvnStats;
+use srf_text::decode::DecoderConfig;
 
 use super::place::read_json;
 use crate::corpus::{Utterance, Watcher};
@@ -90,7 +90,7 @@ impl Decoding {
 /// The statistics of each speaker, where the model wants them.
 pub(super) fn statistics<'a>(
     recognizer: &Recognizer,
-    list: &'a [audio::bulk::Utterance],
+    list: &'a [srf_audio::bulk::Utterance],
 ) -> HashMap<&'a str, CmvnStats> {
     if recognizer.is_by_speaker() { recognizer.speaker_statistics(list) } else { HashMap::new() }
 }

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use asr::directory::ReadModelError;
-use model::config::OverrideError;
+use srf::directory::ReadModelError;
+use srf_model::config::OverrideError;
 
 use crate::builtin::layout::WriteCorpusError;
 use crate::corpus::prepare::PrepareError;

@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use asr::Recognizer;
 use rayon::prelude::*;
-use text::labels::mapping::PhoneMapping;
-use text::labels::timit::{Folded, PhoneSet};
-use text::labels::{LabelSet, Units};
+use srf::Recognizer;
+use srf_text::labels::mapping::PhoneMapping;
+use srf_text::labels::timit::{Folded, PhoneSet};
+use srf_text::labels::{LabelSet, Units};
 
 use super::decoding::{Decoding, statistics};
 use super::error::ReproduceError;
@@ -107,7 +107,7 @@ impl Measuring<'_> {
         let list: Vec<_> = part.utterances.iter().map(Utterance::to_be_heard).collect();
         let by_speaker = statistics(&recognizer, &list);
         self.watcher.begin("comparing", list.len());
-        let compare = |utterance: &audio::bulk::Utterance| {
+        let compare = |utterance: &srf_audio::bulk::Utterance| {
             let statistics = by_speaker.get(utterance.speaker.as_str());
             let routes = Routes::hear(&recognizer, self.row.name(), utterance, statistics, Detail::Classes);
             self.watcher.advance();
@@ -145,7 +145,7 @@ fn is_of(done: &Summary, subject: &Subject, part: &Part) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use text::labels::mapping::CMU_PHONES;
+    use srf_text::labels::mapping::CMU_PHONES;
 
     use super::*;
 

@@ -7,8 +7,8 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use model::config::Recipe;
 use serde::{Deserialize, Serialize};
+use srf_model::config::Recipe;
 
 use super::error::ReproduceError;
 use super::place::{read_json, write_json};

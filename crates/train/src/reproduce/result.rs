@@ -1,7 +1,7 @@
 //! A table as it came out: the files of a reproduction in, rows and judged claims out.
 
-use model::config::{ModelConfig, Recipe};
 use serde::Serialize;
+use srf_model::config::{ModelConfig, Recipe};
 
 use super::claims::{Judged, Verdict, judge};
 use super::shelf::{Measured, Shelf};

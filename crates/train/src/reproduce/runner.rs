@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use model::config::Recipe;
-use text::decode::DecoderConfig;
-use text::labels::Units;
+use srf_model::config::Recipe;
+use srf_text::decode::DecoderConfig;
+use srf_text::labels::Units;
 
 use super::error::ReproduceError;
 use super::place::{Place, write_json};

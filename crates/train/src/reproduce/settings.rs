@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-use model::config::{ModelConfig, Override, OverrideError, Recipe, ScheduleConfig, TrainingConfig};
+use srf_model::config::{ModelConfig, Override, OverrideError, Recipe, ScheduleConfig, TrainingConfig};
 
 use super::error::ReproduceError;
 use super::table::Row;

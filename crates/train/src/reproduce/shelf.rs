@@ -5,10 +5,10 @@
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
-use text::score::System;
-use text::score::compare::{Outcome, Paired, mapsswe, tosses};
-use text::score::files::{self, FileOptions, Missing};
-use text::score::read::Source;
+use srf_score::System;
+use srf_score::compare::{Outcome, Paired, mapsswe, tosses};
+use srf_score::files::{self, FileOptions, Missing};
+use srf_score::read::Source;
 
 use super::decoding::Decoding;
 use super::ends;

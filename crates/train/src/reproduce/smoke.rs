@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use text::labels::Units;
-use text::labels::timit::PhoneSet;
+use srf_text::labels::Units;
+use srf_text::labels::timit::PhoneSet;
 
 use super::error::ReproduceError;
 use super::runner::Part;

@@ -1,6 +1,6 @@
 //! What a table of the paper is: rows with their recipes and figures, columns that are measured, claims to be checked.
 
-use text::labels::Units;
+use srf_text::labels::Units;
 
 use super::error::ReproduceError;
 use super::paper;

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use asr::directory::{self, ModelParts, ReadModelError};
-use audio::features::cmvn::CmvnStats;
-use model::config::{ReadConfigError, Recipe};
-use text::labels::{LabelSet, ParseLabelsError};
-use text::reach::Reach;
+use srf::directory::{self, ModelParts, ReadModelError};
+use srf_audio::features::cmvn::CmvnStats;
+use srf_model::config::{ReadConfigError, Recipe};
+use srf_text::labels::{LabelSet, ParseLabelsError};
+use srf_text::reach::Reach;
 
 use super::checkpoint::{Checkpoint, ReadCheckpointError};
 

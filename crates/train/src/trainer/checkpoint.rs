@@ -17,8 +17,8 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-use model::config::MAX_PARAMETERS;
 use serde::{Deserialize, Serialize};
+use srf_model::config::MAX_PARAMETERS;
 
 const MAGIC: &[u8; 8] = b"SRFCKPT1";
 const MAX_HEAD_BYTES: u64 = 64 << 20;

@@ -3,11 +3,11 @@
 //! Features are computed once and kept, unless augmentation changes samples (then samples are kept) or there is no room
 //! for them (then recordings are read again).
 
-use audio::features::Extractor;
-use audio::features::cmvn::CmvnStats;
-use model::frames::Frames;
 use rayon::prelude::*;
-use text::labels::LabelSet;
+use srf_audio::features::Extractor;
+use srf_audio::features::cmvn::CmvnStats;
+use srf_model::frames::Frames;
+use srf_text::labels::LabelSet;
 
 use super::front_end::{FrontEnd, extract};
 use crate::augment::Augmenter;

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use asr::directory::WriteModelError;
-use audio::features::FeaturesConfigError;
-use model::config::InvalidConfig;
-use model::weights::LoadWeightsError;
+use srf::directory::WriteModelError;
+use srf_audio::features::FeaturesConfigError;
+use srf_model::config::InvalidConfig;
+use srf_model::weights::LoadWeightsError;
 
 use super::checkpoint::WriteCheckpointError;
 use super::run_dir::RunDirError;

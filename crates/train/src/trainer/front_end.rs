@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use asr::features::mapping;
-use audio::features::cmvn::{Cmvn, CmvnMode, CmvnStats, OnlineCmvn};
-use audio::features::{Extractor, FeaturesConfig as AudioConfig, FeaturesConfigError};
-use audio::{Channel, ReadAudioError, Recording, Selection, resample};
-use model::config::FeaturesConfig;
+use srf::features::mapping;
+use srf_audio::features::cmvn::{Cmvn, CmvnMode, CmvnStats, OnlineCmvn};
+use srf_audio::features::{Extractor, FeaturesConfig as AudioConfig, FeaturesConfigError};
+use srf_audio::{Channel, ReadAudioError, Recording, Selection, resample};
+use srf_model::config::FeaturesConfig;
 
 use crate::corpus::AudioPart;
 

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use model::config::{ModelConfig, TrainingConfig};
-use model::init::initialise;
-use model::layers::Draw;
-use model::network::Network;
-use model::optim::{Adam, clip_norm, global_norm};
-use model::params::Params;
-use model::srf::{CtcLoss, Mode};
+use srf_model::config::{ModelConfig, TrainingConfig};
+use srf_model::init::initialise;
+use srf_model::layers::Draw;
+use srf_model::network::Network;
+use srf_model::optim::{Adam, clip_norm, global_norm};
+use srf_model::params::Params;
+use srf_model::srf::{CtcLoss, Mode};
 
 use super::data::{Batch, Dataset};
 use crate::seed::generator;

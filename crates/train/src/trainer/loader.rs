@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
-use model::frames::Frames;
+use srf_model::frames::Frames;
 
 use super::data::{Batch, Dataset};
 use crate::augment::Augmenter;

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use text::labels::{LabelSet, LoadLabelsError};
+use srf_text::labels::{LabelSet, LoadLabelsError};
 
 use crate::corpus::{DEV, Problem, TRAIN, Utterance, manifest};
 

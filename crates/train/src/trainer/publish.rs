@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use asr::Recognizer;
-use asr::directory::{self, ModelParts};
-use audio::features::cmvn::CmvnStats;
-use model::config::TrainingConfig;
-use text::reach::Reach;
+use srf::Recognizer;
+use srf::directory::{self, ModelParts};
+use srf_audio::features::cmvn::CmvnStats;
+use srf_model::config::TrainingConfig;
+use srf_text::reach::Reach;
 
 use super::TrainJob;
 use super::checkpoint::{Head, State};

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use model::config::TrainingConfig;
-use model::frames::Frames;
+use srf_model::config::TrainingConfig;
+use srf_model::frames::Frames;
 
 use super::average::mean;
 use super::batches::Buckets;

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use audio::features::cmvn::CmvnStats;
-use model::config::{Recipe, TrainingConfig};
-use model::network::Network;
-use model::params::Layout;
-use model::weights;
+use srf_audio::features::cmvn::CmvnStats;
+use srf_model::config::{Recipe, TrainingConfig};
+use srf_model::network::Network;
+use srf_model::params::Layout;
+use srf_model::weights;
 
 use super::batches::Buckets;
 use super::checkpoint::{Checkpoint, Head, ReadCheckpointError, State};
@@ -36,7 +36,7 @@ pub(super) struct Start<'a> {
     remarks: Vec<String>,
     head: Head,
     /// Parameters of the model to start from, where they are taken over.
-    from: Option<(model::config::ModelConfig, model::params::Params<f32>)>,
+    from: Option<(srf_model::config::ModelConfig, srf_model::params::Params<f32>)>,
 }
 
 impl<'a> Start<'a> {
@@ -229,11 +229,11 @@ fn put_back(checkpoint: Checkpoint, learner: &mut Learner) -> (State, VecDeque<V
 fn take_over(
     learner: &mut Learner,
     path: &Path,
-    config: &model::config::ModelConfig,
-    params: &model::params::Params<f32>,
+    config: &srf_model::config::ModelConfig,
+    params: &srf_model::params::Params<f32>,
     job: &TrainJob,
 ) -> Result<(), TrainError> {
-    let labels = text::labels::LabelSet::load(&path.join("labels.txt"));
+    let labels = srf_text::labels::LabelSet::load(&path.join("labels.txt"));
     let has_same_labels = labels.is_ok_and(|labels| labels == job.data.labels);
     let other = |problem| TrainError::OtherModel { from: path.to_owned(), problem };
     let wider = Layout::new(&job.recipe.model.with_classes(job.recipe.model.n_classes() + 1));

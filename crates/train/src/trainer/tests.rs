@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use text::labels::{LabelSet, Units};
+use srf_text::labels::{LabelSet, Units};
 
 use super::batches::Buckets;
 use super::checkpoint::Checkpoint;
@@ -76,7 +76,7 @@ fn sing(dir: &Path, n: usize, text: &str) -> Utterance {
     }
     let path = dir.join(format!("{n}.wav"));
     let duration_s = Some(values.len() as f64 / 16_000.0);
-    audio::wav::save(&path, &audio::Samples { rate_hz: 16_000, values }).unwrap();
+    srf_audio::wav::save(&path, &srf_audio::Samples { rate_hz: 16_000, values }).unwrap();
     let audio = AudioPart { path, duration_s, ..AudioPart::default() };
     Utterance { id: format!("u{n}"), speaker: "s".to_owned(), audio, text: text.to_owned(), ..Utterance::default() }
 }
@@ -265,7 +265,7 @@ fn a_batch_that_is_not_finite_changes_nothing() {
     let front_end = FrontEnd::new(&job.recipe.features).unwrap();
     let data = Dataset::load(&job.data.train, &job.data.labels, front_end, Keep::Features, 4, &Unwatched);
     let plan = Buckets::new(1500).in_order(&data.lengths());
-    let x = model::frames::Frames::new(123, learner.net.margin());
+    let x = srf_model::frames::Frames::new(123, learner.net.margin());
     let mut batch = data.batch(&plan[0], None, &mut data.front_end.extractor(), x);
     assert!(matches!(learner.step(&data, &batch, 1, 1), Step::Taken(_)));
     let (values, adam) = (learner.params.values.clone(), learner.adam.clone());
@@ -289,7 +289,7 @@ fn the_model_is_the_mean_of_the_last_epochs_with_their_moving_statistics() {
     let checkpoint = Checkpoint::load(&paths.max().unwrap()).unwrap();
     assert_eq!(checkpoint.kept.len(), 3);
     assert_eq!(checkpoint.kept[2], checkpoint.values);
-    let parts = asr::directory::read(&job.run.join("model")).unwrap();
+    let parts = srf::directory::read(&job.run.join("model")).unwrap();
     assert!(parts.cmvn.is_some());
     for (at, value) in parts.values.iter().enumerate() {
         let sum: f64 = checkpoint.kept.iter().map(|values| f64::from(values[at])).sum();

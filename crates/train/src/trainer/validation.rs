@@ -2,10 +2,10 @@
 //!
 //! The loss is that of the network; errors are those of the recogniser that users have.
 
-use asr::Recognizer;
-use asr::directory::ModelParts;
-use model::frames::Frames;
-use model::srf::Mode;
+use srf::Recognizer;
+use srf::directory::ModelParts;
+use srf_model::frames::Frames;
+use srf_model::srf::Mode;
 
 use super::batches::Buckets;
 use super::data::Dataset;

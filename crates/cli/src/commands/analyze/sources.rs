@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{bail, ensure};
-use audio::bulk::Utterance;
-use text::labels::Units;
-use train::analyze::reference;
-use train::corpus::{self, Problem, Timed, manifest};
+use srf_audio::bulk::Utterance;
+use srf_text::labels::Units;
+use srf_train::analyze::reference;
+use srf_train::corpus::{self, Problem, Timed, manifest};
 
 use crate::commands::inputs::{self, Inputs};
 use crate::printer::{Printer, human_duration};
@@ -80,7 +80,7 @@ fn tell(problems: &[Problem], out: &Printer) -> usize {
 /// Cuts an utterance that is longer than `limit_s`, and says so.
 fn limit(utterance: &mut Utterance, limit_s: f64, out: &Printer) {
     let start_s = utterance.selection.start_s;
-    let measured_s = || audio::probe(&utterance.path).ok().and_then(|info| info.duration_s());
+    let measured_s = || srf_audio::probe(&utterance.path).ok().and_then(|info| info.duration_s());
     let end_s = utterance.selection.end_s.or_else(measured_s);
     if end_s.is_some_and(|end_s| end_s <= start_s + limit_s) {
         return;

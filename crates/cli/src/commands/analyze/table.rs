@@ -1,9 +1,9 @@
 //! How far routing and softmax are apart: counts of utterances in, a table or JSON out.
 
 use serde::Serialize;
-use train::analyze::distance::Distance;
-use train::analyze::masses::{ClassMass, Masses};
-use train::analyze::{Named, Routes};
+use srf_train::analyze::distance::Distance;
+use srf_train::analyze::masses::{ClassMass, Masses};
+use srf_train::analyze::{Named, Routes};
 
 /// What is counted of a model and an utterance.
 pub(super) struct Counts {

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use model::config::ModelConfig;
-use model::inference::Inference;
-use model::init::initialise;
-use model::params::Layout;
 use serde::Serialize;
-use text::decode::{Decoder, DecoderConfig, Search};
+use srf_model::config::ModelConfig;
+use srf_model::inference::Inference;
+use srf_model::init::initialise;
+use srf_model::params::Layout;
+use srf_text::decode::{Decoder, DecoderConfig, Search};
 
 use super::machine::{noise, time};
 use super::train::N_FRAMES;

@@ -1,10 +1,10 @@
 //! Capsule layers by themselves, forward and backward.
 
-use ::kernels::routing::{GradientPaths, Router, Routing, Utterance, UtteranceBack, Workspace};
 use anyhow::bail;
-use model::config::{CapsuleShape, ModelConfig, SrfConfig};
-use model::summary::FRAMES_PER_SLICE;
 use serde::Serialize;
+use srf_kernels::routing::{GradientPaths, Router, Routing, Utterance, UtteranceBack, Workspace};
+use srf_model::config::{CapsuleShape, ModelConfig, SrfConfig};
+use srf_model::summary::FRAMES_PER_SLICE;
 
 use super::machine::{noise, time};
 use super::train::{N_FRAMES, N_UTTERANCES};
@@ -42,7 +42,7 @@ pub(super) fn run(subject: &Subject, n_steps: usize, json: bool, out: &Printer) 
     let n_slices = N_FRAMES.div_ceil(FRAMES_PER_SLICE);
     let mut operations = Vec::new();
     for (name, shape, layers) in layers(config) {
-        let mut router = model::srf::router(config, shape);
+        let mut router = srf_model::srf::router(config, shape);
         let routing = router.routing();
         let flops = (2 * N_UTTERANCES * n_slices * routing.n_in * routing.output_len() * routing.depth_in) as f64;
         let (forward, backward) = measure(&mut router, n_slices, n_steps);

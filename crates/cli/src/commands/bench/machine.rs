@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
-use ::kernels::{Element, View, product};
 use anyhow::{Context as _, ensure};
-use model::random::Random;
 use rayon::prelude::*;
+use srf_kernels::{Element, View, product};
+use srf_model::random::Random;
 
 /// A pool of `threads` threads, or of as many as there are cores.
 pub(crate) fn pool(threads: Option<usize>) -> anyhow::Result<rayon::ThreadPool> {

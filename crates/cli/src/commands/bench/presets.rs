@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use model::config::{
+use srf_model::config::{
     CnnConfig, Directions, Dropout, LstmConfig, Merge, ModelConfig, PerLayer, Recipe, SrfConfig, TransformerConfig,
 };
 

@@ -3,13 +3,13 @@
 use std::time::Instant;
 
 use anyhow::{Context as _, ensure};
-use asr::directory::ModelParts;
-use asr::{Recognizer, Stream, StreamOptions};
-use model::config::{Cmvn, FeaturesConfig};
 use rayon::prelude::*;
 use serde::Serialize;
-use text::decode::{DecoderConfig, Search};
-use text::labels::{LabelSet, Units};
+use srf::directory::ModelParts;
+use srf::{Recognizer, Stream, StreamOptions};
+use srf_model::config::{Cmvn, FeaturesConfig};
+use srf_text::decode::{DecoderConfig, Search};
+use srf_text::labels::{LabelSet, Units};
 
 use super::Subject;
 use super::machine::{noise, resident_mb};
@@ -96,7 +96,7 @@ pub(super) fn many(setup: Setup<'_>, n: usize, json: bool, out: &Printer) -> any
             stream.accept(&sound[at..at + CHUNK_SAMPLES], RATE_HZ)?;
             stream.partial();
             stream.take_ended();
-            Ok::<(), asr::AcceptError>(())
+            Ok::<(), srf::AcceptError>(())
         })?;
         worst_s = worst_s.max(chunk_start.elapsed().as_secs_f64());
     }

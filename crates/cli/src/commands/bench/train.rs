@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use model::config::AdamConfig;
-use model::frames::Frames;
-use model::init::initialise;
-use model::layers::Draw;
-use model::network::{Mode, Network};
-use model::optim::Adam;
-use model::random::Random;
+use srf_model::config::AdamConfig;
+use srf_model::frames::Frames;
+use srf_model::init::initialise;
+use srf_model::layers::Draw;
+use srf_model::network::{Mode, Network};
+use srf_model::optim::Adam;
+use srf_model::random::Random;
 
 use super::machine::{noise, time};
 use super::{Report, Subject};

@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 use std::io;
 
-use text::score::{Pair, Verdict, Word};
-use train::analyze::{Analysis, times};
-use train::corpus::Utterance;
-use train::evaluate::Evaluation;
+use srf_score::{Pair, Verdict, Word};
+use srf_train::analyze::{Analysis, times};
+use srf_train::corpus::Utterance;
+use srf_train::evaluate::Evaluation;
 
 use crate::printer::Printer;
 

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use audio::features::cmvn::CmvnMode;
-use audio::features::{FeaturesConfig, WindowShape};
+use srf_audio::features::cmvn::CmvnMode;
+use srf_audio::features::{FeaturesConfig, WindowShape};
 
 /// What overrides the defaults, or those of a file.
 #[derive(clap::Args)]

@@ -5,14 +5,14 @@ use std::time::Instant;
 
 use anyhow::Context as _;
 use clap::{Args as ClapArgs, ValueEnum};
-use text::labels::Units;
-use text::labels::timit::PhoneSet;
-use train::builtin::layout::plain::{self, PlainConfig};
-use train::builtin::layout::{WriteCorpusError, timit, wsj};
-use train::builtin::{USUAL_LENGTH_S, Voices};
-use train::corpus::Corpus;
-use train::corpus::split::{Shares, SplitConfig};
-use train::corpus::targets::Labels;
+use srf_text::labels::Units;
+use srf_text::labels::timit::PhoneSet;
+use srf_train::builtin::layout::plain::{self, PlainConfig};
+use srf_train::builtin::layout::{WriteCorpusError, timit, wsj};
+use srf_train::builtin::{USUAL_LENGTH_S, Voices};
+use srf_train::corpus::Corpus;
+use srf_train::corpus::split::{Shares, SplitConfig};
+use srf_train::corpus::targets::Labels;
 
 use super::{Place, Targets, UnitsName, finish, no_checks};
 use crate::Exit;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use train::corpus::Problem;
-use train::corpus::summary::{PartSummary, Summary};
+use srf_train::corpus::Problem;
+use srf_train::corpus::summary::{PartSummary, Summary};
 
 use crate::printer::Printer;
 

@@ -1,7 +1,7 @@
 //! When utterances end, as typed: flags with the names that are usual in the field in, rules out.
 
 use anyhow::ensure;
-use asr::endpoint::{EndpointRules, Rule};
+use srf::endpoint::{EndpointRules, Rule};
 
 /// When an utterance ends by itself.
 #[derive(clap::Args)]

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, ensure};
-use text::fusion::{DEFAULT_HOTWORD_SCORE, Hotword, Language, Level, Lexicon, Phrases, Sources};
-use text::labels::{LabelSet, Units};
-use text::lm::NgramModel;
+use srf_text::fusion::{DEFAULT_HOTWORD_SCORE, Hotword, Language, Level, Lexicon, Phrases, Sources};
+use srf_text::labels::{LabelSet, Units};
+use srf_text::lm::NgramModel;
 
 use crate::commands::text_file;
 

@@ -1,8 +1,8 @@
 //! The arguments of NIST's sclite: words as typed in, a checked plan out.
 
 use anyhow::{Context as _, bail, ensure};
-use text::score::pairing::{Options, SpeakerId};
-use text::score::{Characters, Cost, Encoding, Language};
+use srf_score::pairing::{Options, SpeakerId};
+use srf_score::{Characters, Cost, Encoding, Language};
 
 /// What is to be scored and written.
 #[derive(Debug, Default)]

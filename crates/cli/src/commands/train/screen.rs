@@ -1,9 +1,9 @@
 //! What a person sees of a training: events in, a bar and a line an epoch out.
 
 use indicatif::ProgressStyle;
-use train::corpus::Watcher;
-use train::events::{Event, Measured, Record};
-use train::trainer::{Figures, TrainWatcher};
+use srf_train::corpus::Watcher;
+use srf_train::events::{Event, Measured, Record};
+use srf_train::trainer::{Figures, TrainWatcher};
 
 use crate::printer::{Printer, human_duration};
 use crate::watch::Bar;

@@ -5,9 +5,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
-use asr::bulk::Recognised;
-use asr::{Recognizer, StreamOptions};
-use text::output::{Format, Transcript};
+use srf::bulk::Recognised;
+use srf::{Recognizer, StreamOptions};
+use srf_text::output::{Format, Transcript};
 
 use crate::Exit;
 use crate::commands::inputs::{self, Inputs};

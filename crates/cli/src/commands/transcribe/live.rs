@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::{bail, ensure};
-use asr::bulk::Recognised;
-use asr::{Recognizer, Stream, StreamOptions};
-use audio::Recording;
-use audio::features::cmvn::CmvnStats;
+use srf::bulk::Recognised;
+use srf::{Recognizer, Stream, StreamOptions};
+use srf_audio::Recording;
+use srf_audio::features::cmvn::CmvnStats;
 
 use super::files::{Sink, keep_on, without_delays};
 use super::stdin::Sound;
@@ -56,7 +56,7 @@ impl Live<'_> {
             return Ok(Exit::Done);
         }
         if is_live {
-            bail!(asr::StartStreamError::NoSpeakerStatistics);
+            bail!(srf::StartStreamError::NoSpeakerStatistics);
         }
         // Heard twice: first for the speaker's statistics.
         let (samples, rate_hz) = gather(sound)?;

@@ -5,7 +5,7 @@
 use std::io::{self, Read};
 
 use anyhow::{Context as _, bail};
-use audio::{Recording, Selection};
+use srf_audio::{Recording, Selection};
 
 use crate::printer::Printer;
 

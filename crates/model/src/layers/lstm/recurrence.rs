@@ -1,6 +1,6 @@
 //! The part of a recurrent layer that goes step by step: gates without h' R in, gates, cells and outputs out; and back.
 
-use kernels::{Buffer, DenseWeights, Element};
+use srf_kernels::{Buffer, DenseWeights, Element};
 
 use crate::frames::Frames;
 

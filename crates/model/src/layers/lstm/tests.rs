@@ -1,6 +1,6 @@
 //! The layer against its definition, step by step, and against finite differences.
 
-use kernels::check::{dot, gradient_error};
+use srf_kernels::check::{dot, gradient_error};
 
 use super::*;
 use crate::random::Random;

@@ -1,8 +1,8 @@
 //! Tests with a recogniser whose weights are drawn.
 
-use audio::Samples;
-use audio::Selection;
-use audio::wav;
+use srf_audio::Samples;
+use srf_audio::Selection;
+use srf_audio::wav;
 
 use super::super::distance::Distance;
 use super::super::testing::recognizer;
@@ -127,7 +127,7 @@ fn an_analysis_is_saved_as_pictures_and_a_page() {
 
 #[test]
 fn a_network_without_capsules_is_named() {
-    let lstm = ModelConfig::Lstm(model::config::LstmConfig::new(5));
+    let lstm = ModelConfig::Lstm(srf_model::config::LstmConfig::new(5));
     let told = capsules("baseline", &lstm).unwrap_err().to_string();
     assert_eq!(told, "model `baseline` is a `lstm`, expected `srf`: only capsules are routed");
 }

@@ -80,7 +80,7 @@ fn save(out: &Path, slot: Slot, take: Take) -> Result<Utterance, WriteCorpusErro
     let id = format!("{speaker}-{:05}", slot.index + 1);
     let path = out.join("audio").join(&speaker).join(format!("{id}.wav"));
     let samples = samples_of(take.speech.samples);
-    audio::wav::save(&path, &samples).map_err(writing(&path))?;
+    srf_audio::wav::save(&path, &samples).map_err(writing(&path))?;
     Ok(Utterance {
         id,
         speaker,

@@ -99,7 +99,7 @@ fn save(dir: &Path, speaker: &str, sentence: &str, take: Take) -> Result<(), Wri
     write("TXT", format!("0 {n_samples} {}\n", written(&take.sentence)))?;
     let id = format!("{speaker}_{}", sentence.to_lowercase());
     let header = [("database_id", "srf built-in"), ("speaker_id", speaker), ("utterance_id", &id)];
-    audio::sphere::save(path("WAV"), &samples_of(take.speech.samples), &header).map_err(writing(&path("WAV")))
+    srf_audio::sphere::save(path("WAV"), &samples_of(take.speech.samples), &header).map_err(writing(&path("WAV")))
 }
 
 fn labels(spans: &[Span]) -> String {

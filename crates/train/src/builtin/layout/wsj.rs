@@ -149,7 +149,7 @@ fn recording(out: &Path, job: &Job) -> PathBuf {
 fn save(out: &Path, job: &Job, take: Take) -> Result<String, WriteCorpusError> {
     let path = recording(out, job);
     let header = [("database_id", "srf built-in"), ("speaker_id", &job.id[..3]), ("utterance_id", &job.id)];
-    audio::sphere::save(&path, &samples_of(take.speech.samples), &header).map_err(writing(&path))?;
+    srf_audio::sphere::save(&path, &samples_of(take.speech.samples), &header).map_err(writing(&path))?;
     Ok(take.sentence.text())
 }
 

@@ -99,10 +99,10 @@ fn recording_names<'a>(rows: &BTreeMap<String, Row<'a>>) -> HashMap<&'a Path, St
 /// How Kaldi reads a recording: WAV as a file, the rest through the usual programs.
 fn rxfilename(path: &Path) -> String {
     let shown = path.display();
-    match audio::probe(path).map(|info| info.container) {
-        Ok(audio::Container::Sphere) => format!("sph2pipe -f wav {shown} |"),
-        Ok(audio::Container::Flac) => format!("flac -c -d -s {shown} |"),
-        Ok(audio::Container::Wav) | Err(_) => shown.to_string(),
+    match srf_audio::probe(path).map(|info| info.container) {
+        Ok(srf_audio::Container::Sphere) => format!("sph2pipe -f wav {shown} |"),
+        Ok(srf_audio::Container::Flac) => format!("flac -c -d -s {shown} |"),
+        Ok(srf_audio::Container::Wav) | Err(_) => shown.to_string(),
         Ok(_) => format!("ffmpeg -v error -i {shown} -ac 1 -ar 16000 -f wav - |"),
     }
 }

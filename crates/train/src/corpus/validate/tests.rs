@@ -3,7 +3,7 @@
 use std::fs;
 
 use proptest::prelude::*;
-use text::labels::Units;
+use srf_text::labels::Units;
 
 use super::super::Unwatched;
 use super::super::testing::{save_wav, shown};

@@ -1,6 +1,6 @@
 //! Error rates counted by hand.
 
-use text::score::Counts;
+use srf_score::Counts;
 
 use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use model::config::{ModelConfig, Recipe, Routing, SrfConfig};
+use srf_model::config::{ModelConfig, Recipe, Routing, SrfConfig};
 
 use crate::events::log::History;
 use crate::events::{Health, LayerHealth};

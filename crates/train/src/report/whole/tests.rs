@@ -1,6 +1,6 @@
 //! The page from training to routing as a reader gets it.
 
-use text::labels::Units;
+use srf_text::labels::Units;
 
 use super::*;
 use crate::analyze::testing::{analysis, routes};

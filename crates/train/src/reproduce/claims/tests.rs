@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::fs;
 
-use text::score::compare::Side;
+use srf_score::compare::Side;
 
 use super::*;
 use crate::corpus::TEST;

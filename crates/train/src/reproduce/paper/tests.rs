@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use model::config::Recipe;
+use srf_model::config::Recipe;
 
 use super::*;
 use crate::recipes;

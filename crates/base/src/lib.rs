@@ -1,0 +1,9 @@
+//! Mechanics that several crates need, each in one place.
+//!
+//! Nothing here knows about speech except [`silence`], the names that label sets use for it.
+
+pub mod files;
+pub mod names;
+pub mod random;
+pub mod shell;
+pub mod silence;

@@ -1,0 +1,298 @@
+//! Two files of any known format: their contents in, a scored system and what is amiss out.
+
+use std::collections::HashSet;
+
+use super::encoding::{Encoding, Language};
+use super::network::{Characters, Reading};
+use super::pairing::{Options, PairError, SpeakerId, by_id, by_segment, by_time};
+use super::read::{ReadTranscriptError, Source};
+use super::system::{Heading, System};
+use super::trn::{self, TrnOptions, TrnUtterance};
+use super::{ctm, stm};
+
+/// How a file is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// `words (id)`.
+    Trn,
+    /// `id words`, as Kaldi has it.
+    Text,
+    /// Segments with times.
+    Stm,
+    /// Words with times.
+    Ctm,
+}
+
+/// What is compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unit {
+    /// Words.
+    #[default]
+    Word,
+    /// Characters, blanks aside.
+    Character,
+    /// Phones, which are written like words.
+    Phone,
+}
+
+/// What is done about utterances the hypothesis lacks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Missing {
+    /// Nothing is scored.
+    #[default]
+    Refuse,
+    /// All their words count as deleted.
+    Count,
+    /// They are left out.
+    Skip,
+}
+
+/// How files are scored.
+#[derive(Clone, Copy, Default)]
+pub struct FileOptions<'a> {
+    /// What is compared.
+    pub unit: Unit,
+    /// Rewrites every line first, for instance to fold phones into fewer classes.
+    pub rewrite: Option<&'a dyn Fn(&str) -> String>,
+    /// What is done about missing utterances.
+    pub missing: Missing,
+    /// Whether capitals matter.
+    pub is_case_sensitive: bool,
+    /// Whether words in brackets may be left out.
+    pub optional_words: bool,
+    /// Whether fragments match the words they begin or end.
+    pub fragments: bool,
+}
+
+/// A scored system and what was noticed.
+pub struct ScoredFiles {
+    /// The scores.
+    pub system: System,
+    /// Utterances the hypothesis lacks.
+    pub missing: Vec<String>,
+    /// Utterances of the hypothesis that the reference lacks; they are not scored.
+    pub extra: Vec<String>,
+    /// Other remarks.
+    pub notes: Vec<String>,
+}
+
+/// Why two files could not be scored.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "each message says what its fields are")]
+pub enum ScoreFilesError {
+    #[error(transparent)]
+    Pair(#[from] PairError),
+    #[error("`{path}` lacks {n_missing} of {n_reference} utterances, the first is `{first}`")]
+    Missing { path: String, n_missing: usize, n_reference: usize, first: String },
+    #[error("cannot score {hypothesis:?} against {reference:?}")]
+    Formats { reference: Format, hypothesis: Format },
+    #[error("`{path}` is in no format known here, or is empty")]
+    UnknownFormat { path: String },
+}
+
+impl ScoreFilesError {
+    /// What may help.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Pair(error) => error.hint(),
+            Self::Missing { .. } => {
+                Some("`--mode all` counts their words as deleted, `--mode present` leaves them out".into())
+            }
+            Self::Formats { .. } => Some("possible are ids against ids, ctm against stm, and ctm against ctm".into()),
+            Self::UnknownFormat { .. } => {
+                Some("known are trn, Kaldi's text, stm and ctm; see `srf score --help`".into())
+            }
+        }
+    }
+}
+
+impl From<ReadTranscriptError> for ScoreFilesError {
+    fn from(error: ReadTranscriptError) -> Self {
+        Self::Pair(error.into())
+    }
+}
+
+impl Format {
+    /// The format the lines of `source` have.
+    pub fn detect(source: &Source) -> Option<Self> {
+        let lines: Vec<&[u8]> = source.lines().map(|line| line.text).take(200).collect();
+        let is_number = |field: Option<&&[u8]>| field.is_some_and(|field| ctm::seconds(field).is_some());
+        let fields: Vec<Vec<&[u8]>> = lines.iter().map(|line| ctm::split_fields(line).take(6).collect()).collect();
+        let all = |holds: &dyn Fn(&Vec<&[u8]>) -> bool| !fields.is_empty() && fields.iter().all(holds);
+        if lines.iter().all(|line| line.trim_ascii_end().ends_with(b")") && line.contains(&b'(')) && !lines.is_empty() {
+            Some(Self::Trn)
+        } else if all(&|f| is_number(f.get(3)) && is_number(f.get(4))) {
+            Some(Self::Stm)
+        } else if all(&|f| f.len() >= 5 && (ctm::is_mark(f[4]) || is_number(f.get(2)) && is_number(f.get(3)))) {
+            Some(Self::Ctm)
+        } else {
+            (!lines.is_empty()).then_some(Self::Text)
+        }
+    }
+
+    fn of(source: &Source) -> Result<Self, ScoreFilesError> {
+        Self::detect(source).ok_or_else(|| ScoreFilesError::UnknownFormat { path: source.path.display().to_string() })
+    }
+}
+
+const ENCODING: Encoding = Encoding::Utf8(Language::Any);
+
+/// Scores `hypothesis` against `reference`, whatever their formats.
+pub fn score(
+    reference: &Source,
+    hypothesis: &Source,
+    title: &str,
+    options: FileOptions<'_>,
+) -> Result<ScoredFiles, ScoreFilesError> {
+    let formats = (Format::of(reference)?, Format::of(hypothesis)?);
+    let heading = Heading {
+        title: title.to_owned(),
+        reference: reference.path.display().to_string(),
+        hypothesis: hypothesis.path.display().to_string(),
+        ..Heading::default()
+    };
+    let pair_options = pair_options(options);
+    match formats {
+        (r @ (Format::Trn | Format::Text), h @ (Format::Trn | Format::Text)) => {
+            score_by_id((reference, r), (hypothesis, h), heading, options)
+        }
+        (Format::Stm, Format::Ctm) => {
+            let folded = options.is_case_sensitive;
+            stm::check_times(reference, &stm::parse(reference, ENCODING, folded)?)?;
+            let notes = told_of_order(&[hypothesis], options)?;
+            let outcome = by_segment::score(reference, hypothesis, heading, &pair_options, &mut 0)?;
+            let missing = outcome.missing;
+            refuse_missing(hypothesis, &missing, outcome.system.n_utterances(), options)?;
+            Ok(ScoredFiles { system: outcome.system, missing, extra: Vec::new(), notes })
+        }
+        (Format::Ctm, Format::Ctm) => {
+            let notes = told_of_order(&[reference, hypothesis], options)?;
+            let outcome = by_time::score(reference, hypothesis, heading, &pair_options, &mut 0)?;
+            Ok(ScoredFiles { system: outcome.system, missing: Vec::new(), extra: Vec::new(), notes })
+        }
+        (reference, hypothesis) => Err(ScoreFilesError::Formats { reference, hypothesis }),
+    }
+}
+
+/// Words out of order are scored as they stand, but told of.
+fn told_of_order(sources: &[&Source], options: FileOptions<'_>) -> Result<Vec<String>, ScoreFilesError> {
+    let mut notes = Vec::new();
+    for source in sources {
+        let words = ctm::parse(source, ENCODING, options.is_case_sensitive)?;
+        notes.extend(ctm::check_order(source, &words).err().map(|error| error.to_string()));
+    }
+    Ok(notes)
+}
+
+fn pair_options(options: FileOptions<'_>) -> Options {
+    let characters = (options.unit == Unit::Character).then(Characters::default);
+    let FileOptions { fragments, optional_words, .. } = options;
+    let reading = Reading { fragments, optional_words, characters, encoding: ENCODING };
+    Options { reading, is_case_sensitive: options.is_case_sensitive, ..Options::default() }
+}
+
+fn refuse_missing(
+    hypothesis: &Source,
+    missing: &[String],
+    n_reference: usize,
+    options: FileOptions<'_>,
+) -> Result<(), ScoreFilesError> {
+    match missing.first() {
+        Some(first) if options.missing == Missing::Refuse => Err(ScoreFilesError::Missing {
+            path: hypothesis.path.display().to_string(),
+            n_missing: missing.len(),
+            n_reference,
+            first: first.clone(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn score_by_id(
+    (reference, r_format): (&Source, Format),
+    (hypothesis, h_format): (&Source, Format),
+    heading: Heading,
+    options: FileOptions<'_>,
+) -> Result<ScoredFiles, ScoreFilesError> {
+    let references = read_utterances(reference, r_format, options)?;
+    let mut hypotheses = read_utterances(hypothesis, h_format, options)?;
+    trn::check_unique(reference, &references)?;
+    trn::check_unique(hypothesis, &hypotheses)?;
+    let ids = |utterances: &[TrnUtterance]| utterances.iter().map(|u| u.id.clone()).collect::<HashSet<_>>();
+    let (r_ids, h_ids) = (ids(&references), ids(&hypotheses));
+    let lacking: Vec<&TrnUtterance> = references.iter().filter(|r| !h_ids.contains(&r.id)).collect();
+    let missing: Vec<String> = lacking.iter().map(|r| trn::name(&r.id).into_owned()).collect();
+    refuse_missing(hypothesis, &missing, references.len(), options)?;
+    let is_extra = |h: &TrnUtterance| !r_ids.contains(&h.id);
+    let extra = hypotheses.iter().filter(|h| is_extra(h)).map(|h| trn::name(&h.id).into_owned()).collect();
+    hypotheses.retain(|h| !is_extra(h));
+    if options.missing == Missing::Count {
+        hypotheses.extend(lacking.iter().map(|r| TrnUtterance { text: [].into(), ..(*r).clone() }));
+    }
+    let has_separator = |h: &TrnUtterance| h.id.iter().any(|b| matches!(b, b'-' | b'_'));
+    let is_split = !hypotheses.is_empty() && hypotheses.iter().all(has_separator);
+    let speaker_id = if is_split { SpeakerId::BeforeSeparator } else { SpeakerId::FirstThree };
+    let options = Options { speaker_id, ..pair_options(options) };
+    let system =
+        by_id::score_utterances((reference, &references), (hypothesis, &hypotheses), heading, &options, &mut 0)?;
+    Ok(ScoredFiles { system, missing, extra, notes: Vec::new() })
+}
+
+fn read_utterances(
+    source: &Source,
+    format: Format,
+    options: FileOptions<'_>,
+) -> Result<Vec<TrnUtterance>, ReadTranscriptError> {
+    let is_case_sensitive = options.is_case_sensitive;
+    let mut utterances = if format == Format::Trn {
+        trn::parse(source, TrnOptions { encoding: ENCODING, is_case_sensitive, drops_unfinished_line: false })?
+    } else {
+        read_text(source, is_case_sensitive)?
+    };
+    if let Some(rewrite) = options.rewrite {
+        for utterance in &mut utterances {
+            utterance.text = rewrite(&String::from_utf8_lossy(&utterance.text)).into_bytes().into();
+        }
+    }
+    Ok(utterances)
+}
+
+/// Kaldi's `id words`.
+fn read_text(source: &Source, is_case_sensitive: bool) -> Result<Vec<TrnUtterance>, ReadTranscriptError> {
+    source.check(ENCODING)?;
+    let fold = |text: &[u8]| if is_case_sensitive { text.to_vec() } else { ENCODING.lower(text) };
+    let utterances = source.lines().map(|line| {
+        let text = line.text.trim_ascii();
+        let end = text.iter().position(u8::is_ascii_whitespace).unwrap_or(text.len());
+        let id = [b"(", &*fold(&text[..end]), b")"].concat().into();
+        TrnUtterance { id, text: fold(&text[end..]).into(), line: line.number }
+    });
+    Ok(utterances.collect())
+}
+
+/// A test whose number of reference tokens is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KnownTest {
+    /// What it is called.
+    pub name: &'static str,
+    /// How many utterances it has.
+    pub n_utterances: usize,
+    /// How many words or phones its reference has.
+    pub n_reference: usize,
+    unit: Unit,
+}
+
+const KNOWN: [KnownTest; 4] = [
+    KnownTest { name: "TIMIT development, 39 phones", n_utterances: 400, n_reference: 15_057, unit: Unit::Phone },
+    KnownTest { name: "TIMIT core test, 39 phones", n_utterances: 192, n_reference: 7_215, unit: Unit::Phone },
+    KnownTest { name: "WSJ dev93", n_utterances: 503, n_reference: 8_234, unit: Unit::Word },
+    KnownTest { name: "WSJ eval92", n_utterances: 333, n_reference: 5_643, unit: Unit::Word },
+];
+
+impl KnownTest {
+    /// The test that has as many utterances as `system`, where one is known.
+    pub fn find(system: &System, unit: Unit) -> Option<Self> {
+        KNOWN.into_iter().find(|test| test.unit == unit && test.n_utterances == system.n_utterances())
+    }
+}
