@@ -1,4 +1,4 @@
-//! One file a command: its arguments as typed, and `run`, which turns them into library calls.
+//! One file per command: its arguments, and `run`, which turns them into library calls.
 
 pub(crate) mod align;
 pub(crate) mod analyze;
@@ -29,3 +29,14 @@ mod recognition;
 mod recordings;
 mod spoken;
 mod text_file;
+
+use anyhow::{Context as _, ensure};
+
+/// A pool of `n_threads` threads, or of one per core.
+pub(crate) fn thread_pool(n_threads: Option<usize>) -> anyhow::Result<rayon::ThreadPool> {
+    const MAX_THREADS: usize = 1024;
+    if let Some(n) = n_threads {
+        ensure!((1..=MAX_THREADS).contains(&n), "--threads is {n}, expected 1 to {MAX_THREADS}");
+    }
+    rayon::ThreadPoolBuilder::new().num_threads(n_threads.unwrap_or(0)).build().context("could not start the threads")
+}

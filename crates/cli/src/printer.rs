@@ -34,7 +34,7 @@ impl Printer {
     }
 
     /// A remark to the person at the terminal: a line on stderr, silent under `--quiet`.
-    pub(crate) fn remark(&self, text: impl std::fmt::Display) {
+    pub(crate) fn note(&self, text: impl std::fmt::Display) {
         if !self.is_quiet {
             // A remark that cannot be shown is not worth failing for.
             let _ = writeln!(io::stderr().lock(), "{text}");

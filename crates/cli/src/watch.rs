@@ -36,10 +36,10 @@ impl<'a> Bar<'a> {
     }
 
     /// A remark above the bar.
-    pub(crate) fn remark(&self, text: &str) {
+    pub(crate) fn note(&self, text: &str) {
         match &*self.bar.lock().expect("drawing does not panic") {
-            Some(bar) => bar.suspend(|| self.out.remark(text)),
-            None => self.out.remark(text),
+            Some(bar) => bar.suspend(|| self.out.note(text)),
+            None => self.out.note(text),
         }
     }
 

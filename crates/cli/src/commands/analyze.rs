@@ -109,7 +109,7 @@ fn draw_table(table: &Path, dir: &Path, out: &Printer) -> anyhow::Result<()> {
     let rows = windows::load(table)?;
     std::fs::create_dir_all(dir).with_context(|| format!("could not make `{}`", dir.display()))?;
     windows::picture(&rows).save(dir, "windows").with_context(|| format!("could not write to `{}`", dir.display()))?;
-    out.remark(format_args!("{} rows drawn in `{}`", rows.len(), dir.join("windows.png").display()));
+    out.note(format_args!("{} rows drawn in `{}`", rows.len(), dir.join("windows.png").display()));
     Ok(())
 }
 
@@ -170,7 +170,7 @@ fn analyse_all(models: &[Named], sources: &Sources, looks: &Looks, out: &Printer
     progress.finish_and_clear();
     let n_drawn = looks.n_pictures.min(utterances.len());
     if 0 < n_drawn {
-        out.remark(format_args!("pictures and pages of {n_drawn} utterances in `{}`", looks.dir.display()));
+        out.note(format_args!("pictures and pages of {n_drawn} utterances in `{}`", looks.dir.display()));
     }
     measured
 }

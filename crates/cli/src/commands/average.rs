@@ -40,6 +40,6 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     };
     directory::write(&dir, &parts).with_context(|| format!("could not write `{}`", dir.display()))?;
     let n_models = epochs.unwrap_or(models.len());
-    out.remark(format_args!("the mean of {n_models} models is in `{}`", dir.display()));
+    out.note(format_args!("the mean of {n_models} models is in `{}`", dir.display()));
     Ok(Exit::Done)
 }

@@ -5,7 +5,7 @@
 
 mod decode;
 mod kernels;
-pub(crate) mod machine;
+mod machine;
 mod presets;
 mod streams;
 mod train;
@@ -114,7 +114,7 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     let Args { what, model, recipe, threads, steps, dir, beam, streams, hours, json } = args;
     let subject = &Subject::new(model, recipe.as_deref())?;
     let setup = streams::Setup { subject, dir: dir.as_deref(), beam };
-    let pool = machine::pool(threads)?;
+    let pool = super::thread_pool(threads)?;
     pool.install(|| match what {
         What::Kernels => kernels::run(subject, steps, json, out),
         What::Train => show(&train::measure(subject, steps), json, out),

@@ -56,9 +56,9 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
         && !ends_in_separator(&output)
     {
         let converted = convert_one(input, &output, conversion)?;
-        remark_clipped(input, converted, out);
+        note_clipped(input, converted, out);
         let Converted { rate_hz, .. } = converted;
-        out.remark(format!("{}: {} at {rate_hz} Hz", output.display(), human_duration(converted.duration_s())));
+        out.note(format!("{}: {} at {rate_hz} Hz", output.display(), human_duration(converted.duration_s())));
         return Ok(Exit::Done);
     }
     convert_many(&inputs, &output, conversion, out)
@@ -79,9 +79,9 @@ fn convert_one(source: &Path, target: &Path, conversion: Conversion) -> Result<C
     convert(&Recording::open(source)?, conversion, target)
 }
 
-fn remark_clipped(source: &Path, converted: Converted, out: &Printer) {
+fn note_clipped(source: &Path, converted: Converted, out: &Printer) {
     if converted.n_clipped > 0 {
-        out.remark(format!("{}: {} samples were too loud and are clipped", source.display(), converted.n_clipped));
+        out.note(format!("{}: {} samples were too loud and are clipped", source.display(), converted.n_clipped));
     }
 }
 
@@ -108,7 +108,7 @@ fn convert_many(sources: &[PathBuf], target: &Path, conversion: Conversion, out:
     for ((source, _), result) in pairs.iter().zip(results) {
         match result {
             Ok(converted) => {
-                remark_clipped(source, converted, out);
+                note_clipped(source, converted, out);
                 total_s += converted.duration_s();
                 n_done += 1;
             }
@@ -118,7 +118,7 @@ fn convert_many(sources: &[PathBuf], target: &Path, conversion: Conversion, out:
             }
         }
     }
-    out.remark(format!("{n_done} recordings, {}, in {}", human_duration(total_s), target.display()));
+    out.note(format!("{n_done} recordings, {}, in {}", human_duration(total_s), target.display()));
     Ok(if n_problems == 0 { Exit::Done } else { Exit::Problems })
 }
 

@@ -28,7 +28,7 @@ use srf_train::trainer::prepared::Prepared;
 use srf_train::trainer::{Outcome, TrainJob};
 
 use self::claim::Settings;
-use super::bench::machine::pool;
+use super::thread_pool;
 use super::{evaluate, prepare, train as training};
 use crate::Exit;
 use crate::printer::{Printer, human_duration};
@@ -74,7 +74,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     let Args { dir, seed, threads, smoke } = args;
     let demo = Demo { dir, settings: Settings { seed, ..if smoke { SMOKE } else { FULL } }, out };
-    pool(threads)?.install(|| demo.go())
+    thread_pool(threads)?.install(|| demo.go())
 }
 
 /// A demo under way.
@@ -110,7 +110,7 @@ impl Demo<'_> {
     }
 
     fn step(&self, number: usize, what: impl std::fmt::Display) {
-        self.out.remark(format_args!("\n{number}/5 {what}"));
+        self.out.note(format_args!("\n{number}/5 {what}"));
     }
 
     fn speak(&self) -> anyhow::Result<()> {
@@ -209,7 +209,7 @@ impl Demo<'_> {
     fn tell_end(&self, tested: &Tested, example: Option<usize>, start: Instant) -> anyhow::Result<()> {
         let took = human_duration(start.elapsed().as_secs_f64());
         let page = self.dir.join(report::FILE_NAME);
-        self.out.remark(format_args!("\ndone in {took}; open `{}` in a browser. Try next:", page.display()));
+        self.out.note(format_args!("\ndone in {took}; open `{}` in a browser. Try next:", page.display()));
         let program = std::env::args_os().next().map_or_else(|| PathBuf::from("srf"), PathBuf::from);
         let quoted = |path: &Path| command::quoted(&path.display().to_string());
         let [program, model, corpus] = [&program, &self.model(), &self.corpus()].map(|path| quoted(path));

@@ -88,7 +88,7 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     let summary = Summary::of(&evaluation, &subject);
     if let Some(dir) = &dir {
         files::write(dir, &evaluation, &summary, &utterances, map)?;
-        out.remark(format_args!("wrote `{}`", dir.display()));
+        out.note(format_args!("wrote `{}`", dir.display()));
     }
     if json {
         out.line(serde_json::to_string(&summary)?)?;

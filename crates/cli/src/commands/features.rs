@@ -68,7 +68,7 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     for problem in &summary.problems {
         out.problem(problem);
     }
-    out.remark(describe(&summary, &config, start.elapsed().as_secs_f64(), &path));
+    out.note(describe(&summary, &config, start.elapsed().as_secs_f64(), &path));
     Ok(if n_problems + summary.problems.len() == 0 { Exit::Done } else { Exit::Problems })
 }
 

@@ -47,6 +47,6 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
         );
     };
     directory::write(&model, &directory::ModelParts { reach, ..parts }).context("could not write the model")?;
-    out.remark(format_args!("wrote `{}`", model.join("times.json").display()));
+    out.note(format_args!("wrote `{}`", model.join("times.json").display()));
     Ok(if problems.is_empty() { Exit::Done } else { Exit::Problems })
 }

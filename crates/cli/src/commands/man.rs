@@ -25,6 +25,6 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     let could_not = || format!("could not write man pages into `{}`", directory.display());
     std::fs::create_dir_all(&directory).with_context(could_not)?;
     clap_mangen::generate_to(Cli::command(), &directory).with_context(could_not)?;
-    out.remark(format_args!("wrote the man pages into `{}`", directory.display()));
+    out.note(format_args!("wrote the man pages into `{}`", directory.display()));
     Ok(Exit::Done)
 }

@@ -12,7 +12,7 @@ use srf_train::reproduce::settings::{Budget, RowChange, Settings};
 use srf_train::reproduce::{Job, Outcome, Table, load_parts, markdown, smoke};
 use srf_train::trainer::prepared::Prepared;
 
-use super::bench::machine::pool;
+use super::thread_pool;
 use super::train::screen::Screen;
 use super::train::{machine, stop_on_signal};
 use crate::Exit;
@@ -107,7 +107,7 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     let budget = budget(epochs, minutes)?;
     let decoder = decoder(beam.unwrap_or(if smoke { SMOKE_BEAM } else { BEAM }))?;
     let rows = table.rows_named(&rows)?;
-    pool(threads)?.install(|| {
+    thread_pool(threads)?.install(|| {
         let screen = Screen::new(out);
         let corpus = Corpus::load(data.as_deref(), &dir, table, smoke, &screen)?;
         corpus.data.problems.iter().chain(&corpus.problems).for_each(|problem| out.problem(problem));
@@ -175,7 +175,7 @@ impl Corpus {
 
 fn tell(outcome: Outcome, n_problems: usize, dir: &Path, json: bool, out: &Printer) -> anyhow::Result<Exit> {
     let Outcome::Finished { report, n_problems: n_more } = outcome else {
-        out.remark("stopped; give the same command again to go on from there");
+        out.note("stopped; give the same command again to go on from there");
         return Ok(Exit::Problems);
     };
     if json {
@@ -183,6 +183,6 @@ fn tell(outcome: Outcome, n_problems: usize, dir: &Path, json: bool, out: &Print
     } else {
         out.bytes(markdown::format(&report).as_bytes())?;
     }
-    out.remark(format_args!("wrote `{}` (.md, .json, .html)", dir.join(report.table).display()));
+    out.note(format_args!("wrote `{}` (.md, .json, .html)", dir.join(report.table).display()));
     Ok(if n_problems + n_more == 0 { Exit::Done } else { Exit::Problems })
 }

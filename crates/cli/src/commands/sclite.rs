@@ -115,7 +115,7 @@ impl Runner<'_> {
     fn score_by_segment(&mut self, reference: &Source, source: &Source, heading: Heading) -> anyhow::Result<System> {
         let outcome = by_segment::score(reference, source, heading, &self.plan.options, &mut self.sequence)?;
         for note in &outcome.notes {
-            self.out.remark(note);
+            self.out.note(note);
         }
         for channel in &outcome.channels {
             self.tell(&format!("    Performing alignments for file '{}'.\n", channel.file))?;
@@ -143,7 +143,7 @@ impl Runner<'_> {
         for report in &self.plan.reports {
             let is_summary = matches!(report, Report::Percentages | Report::Counts);
             if is_summary && Confidences::of(system) == Confidences::Some {
-                self.out.remark("Warning: Ignoring confidence scores in output");
+                self.out.note("Warning: Ignoring confidence scores in output");
             }
             match report {
                 Report::Sentences | Report::Speakers => self.write_speakers(system, *report, &root)?,

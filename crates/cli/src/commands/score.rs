@@ -146,7 +146,7 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     let system = &scored.system;
     if let Some(path) = &html {
         write_html(path, system, rate_name(options.unit))?;
-        out.remark(format_args!("wrote `{}`", path.display()));
+        out.note(format_args!("wrote `{}`", path.display()));
     }
     if json {
         out.line(serde_json::to_string_pretty(&as_json(system, options.unit))?)?;
@@ -225,12 +225,12 @@ fn tell_problems(scored: &ScoredFiles, mode: Missing, out: &Printer) -> Exit {
     if missing.is_empty() && extra.is_empty() && notes.is_empty() { Exit::Done } else { Exit::Problems }
 }
 
-/// A reference with as many utterances as a known test but another number of words is worth a remark.
+/// A reference with as many utterances as a known test but another number of words is worth a note.
 fn tell_other_size(system: &System, test: KnownTest, out: &Printer) {
     let n_reference = system.counts().n_reference();
     if n_reference != test.n_reference {
         let KnownTest { name, n_utterances, n_reference: expected, .. } = test;
-        out.remark(format_args!(
+        out.note(format_args!(
             "note: {n_utterances} utterances as {name}, but the reference has {n_reference} tokens instead of {expected}"
         ));
     }

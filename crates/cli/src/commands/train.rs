@@ -117,8 +117,8 @@ pub(super) fn stop_on_signal() -> anyhow::Result<Arc<AtomicBool>> {
 fn tell(outcome: &Outcome, out: &Printer) {
     match outcome {
         Outcome::Interrupted { checkpoint } => {
-            out.remark(format_args!("stopped; saved `{}`", checkpoint.display()));
-            out.remark("give the same command again to go on from there");
+            out.note(format_args!("stopped; saved `{}`", checkpoint.display()));
+            out.note("give the same command again to go on from there");
         }
         Outcome::Finished { model, dev, n_left_out } => {
             if *n_left_out > 0 {
@@ -128,9 +128,9 @@ fn tell(outcome: &Outcome, out: &Printer) {
                 dev.as_ref().and_then(|dev| dev.errors.as_ref()?.rate().map(|rate| (dev, rate)))
             {
                 let measure = errors.errors.as_ref().map_or("", |errors| errors.measure.as_str());
-                out.remark(format_args!("dev: loss {:.3}, {measure} {:.2} %", errors.loss, 100.0 * rate));
+                out.note(format_args!("dev: loss {:.3}, {measure} {:.2} %", errors.loss, 100.0 * rate));
             }
-            out.remark(format_args!("the model is in `{}`", model.display()));
+            out.note(format_args!("the model is in `{}`", model.display()));
         }
     }
 }

@@ -12,8 +12,8 @@ use anyhow::ensure;
 use srf::StreamOptions;
 use srf_text::output::Format;
 
-use super::bench::machine;
 use super::recognition::{DecodingArgs, EndpointArgs, ModelArgs};
+use super::thread_pool;
 use crate::Exit;
 use crate::printer::Printer;
 
@@ -88,7 +88,7 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     let options = StreamOptions { endpoint, has_evidence: format == Format::Json, ..decoding };
     let sink = files::Sink::new(format, dir, out)?;
     if stream && !recognizer.can_stream() {
-        out.remark("this model needs the whole utterance: results come at the end of each recording");
+        out.note("this model needs the whole utterance: results come at the end of each recording");
     }
     let live = live::Live { recognizer: &recognizer, options: &options, chunk_ms, out };
     if mic {
@@ -102,7 +102,7 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     if stream {
         return live.files(&inputs, sink);
     }
-    machine::pool(threads)?.install(|| files::transcribe(&recognizer, &inputs, &options, sink, out))
+    thread_pool(threads)?.install(|| files::transcribe(&recognizer, &inputs, &options, sink, out))
 }
 
 #[cfg(feature = "mic")]

@@ -42,7 +42,7 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
         prepare::problems(&problems, out);
         let shown = manifest.display();
         let (n, hours) = (validated.n_utterances, validated.hours);
-        out.remark(format!("{shown}: {n} utterances, {hours:.2} hours, {} problems", problems.len()));
+        out.note(format!("{shown}: {n} utterances, {hours:.2} hours, {} problems", problems.len()));
         if !problems.is_empty() {
             exit = Exit::Problems;
         }
@@ -56,7 +56,7 @@ fn labels_of(manifest: &Path, given: Option<&Path>, out: &Printer) -> anyhow::Re
         Some(path) => Ok(Some(LabelSet::load(path)?)),
         None if beside.exists() => Ok(Some(LabelSet::load(&beside)?)),
         None => {
-            out.remark(format!("no `{}`: labels are not checked (`--labels FILE`)", beside.display()));
+            out.note(format!("no `{}`: labels are not checked (`--labels FILE`)", beside.display()));
             Ok(None)
         }
     }

@@ -46,7 +46,7 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     let decoding = decoding.resolve(recognizer.labels())?;
     let options = StreamOptions { has_evidence: true, endpoint: endpoint.resolve()?, ..decoding };
     if !recognizer.can_stream() {
-        out.remark("this model needs the whole utterance: every cut gives its results at the end");
+        out.note("this model needs the whole utterance: every cut gives its results at the end");
     }
     let chunkings = chunkings(random.min(10_000), seed);
     let mut exit = Exit::Done;

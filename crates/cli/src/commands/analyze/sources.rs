@@ -86,7 +86,7 @@ fn limit(utterance: &mut Utterance, limit_s: f64, out: &Printer) {
         return;
     }
     if let Some(end_s) = end_s {
-        out.remark(format_args!(
+        out.note(format_args!(
             "`{}` is {} long, its first {} are looked at; see --seconds",
             utterance.id,
             human_duration(end_s - start_s),

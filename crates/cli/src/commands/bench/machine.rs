@@ -2,19 +2,9 @@
 
 use std::time::Instant;
 
-use anyhow::{Context as _, ensure};
 use rayon::prelude::*;
 use srf_kernels::{Element, View, product};
 use srf_model::random::Random;
-
-/// A pool of `threads` threads, or of as many as there are cores.
-pub(crate) fn pool(threads: Option<usize>) -> anyhow::Result<rayon::ThreadPool> {
-    const MOST: usize = 1024;
-    if let Some(n) = threads {
-        ensure!((1..=MOST).contains(&n), "--threads is {n}, expected 1 to {MOST}");
-    }
-    rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).build().context("could not start the threads")
-}
 
 /// Seconds of each of `n_steps` runs, after two that warm up.
 pub(super) fn time(n_steps: usize, mut run: impl FnMut()) -> Vec<f64> {

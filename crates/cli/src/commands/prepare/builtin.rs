@@ -129,11 +129,11 @@ fn speak<T>(
     let made = write(&bar);
     bar.finish();
     let made = made.context("could not make the corpus")?;
-    out.remark(format!("{} utterances spoken in {:.1} s", n_utterances(&made), start.elapsed().as_secs_f64()));
+    out.note(format!("{} utterances spoken in {:.1} s", n_utterances(&made), start.elapsed().as_secs_f64()));
     Ok(made)
 }
 
 fn tell_next(kind: &str, dir: &Path, out: &Printer) -> Exit {
-    out.remark(format!("written to `{}`; next: `srf prepare {kind} {} OUT`", dir.display(), dir.display()));
+    out.note(format!("written to `{}`; next: `srf prepare {kind} {} OUT`", dir.display(), dir.display()));
     Exit::Done
 }

@@ -25,17 +25,17 @@ pub(super) fn summary(summary: &Summary, dir: &Path, out: &Printer) {
     let unit = Some(summary.units.as_str()).filter(|units| *units != "words");
     let column = |labels: &str| unit.map_or_else(String::new, |_| format!(" {labels:>10}"));
     let (labels, words) = (column(unit.unwrap_or_default()), "words");
-    out.remark(format!("{:<12} {:>10} {:>8} {:>8}{labels} {words:>9}", "part", "utterances", "speakers", "hours"));
+    out.note(format!("{:<12} {:>10} {:>8} {:>8}{labels} {words:>9}", "part", "utterances", "speakers", "hours"));
     for PartSummary { name, n_utterances, n_speakers, hours, n_labels, n_words } in &summary.parts {
         let labels = column(&n_labels.to_string());
-        out.remark(format!("{name:<12} {n_utterances:>10} {n_speakers:>8} {hours:>8.2}{labels} {n_words:>9}"));
+        out.note(format!("{name:<12} {n_utterances:>10} {n_speakers:>8} {hours:>8.2}{labels} {n_words:>9}"));
     }
     let n_unused = summary.label_counts.values().filter(|count| **count == 0).count();
     let unused = if n_unused == 0 { String::new() } else { format!(", {n_unused} of them never used") };
-    out.remark(format!("{} classes: padding, {} labels{unused}, blank", summary.n_classes, summary.label_counts.len()));
+    out.note(format!("{} classes: padding, {} labels{unused}, blank", summary.n_classes, summary.label_counts.len()));
     foreign(summary, out);
     checks(summary, out);
-    out.remark(format!("written to `{}`", dir.display()));
+    out.note(format!("written to `{}`", dir.display()));
 }
 
 fn foreign(summary: &Summary, out: &Printer) {
@@ -48,7 +48,7 @@ fn foreign(summary: &Summary, out: &Printer) {
         counts.iter().take(MAX_FOREIGN).map(|(label, count)| format!("`{label}` {count}")).collect();
     let n_more = counts.len().saturating_sub(MAX_FOREIGN);
     let more = if n_more == 0 { String::new() } else { format!(" and {n_more} more") };
-    out.remark(format!("outside the label set: {}{more}", shown.join(", ")));
+    out.note(format!("outside the label set: {}{more}", shown.join(", ")));
 }
 
 fn checks(summary: &Summary, out: &Printer) {
@@ -57,10 +57,10 @@ fn checks(summary: &Summary, out: &Printer) {
     }
     let unmet: Vec<_> = summary.checks.iter().filter(|check| !check.is_met()).collect();
     if unmet.is_empty() {
-        out.remark("all counts are those of the complete corpus");
+        out.note("all counts are those of the complete corpus");
     }
     for check in unmet {
         let (part, what) = (&check.part, check.what);
-        out.remark(format!("{part}: {} {what}, the complete corpus has {}", check.found, check.expected));
+        out.note(format!("{part}: {} {what}, the complete corpus has {}", check.found, check.expected));
     }
 }

@@ -43,15 +43,15 @@ impl Watcher for Screen<'_> {
 impl TrainWatcher for Screen<'_> {
     fn record(&self, record: &Record) {
         match &record.event {
-            Event::Start(start) => self.bar.remark(&format!(
+            Event::Start(start) => self.bar.note(&format!(
                 "{} parameters, {} classes; {} epochs of {} steps",
                 start.n_parameters, start.n_classes, start.n_epochs, start.n_steps_per_epoch
             )),
-            Event::Resume(resume) => self.bar.remark(&format!("going on from `{}`", resume.checkpoint)),
+            Event::Resume(resume) => self.bar.note(&format!("going on from `{}`", resume.checkpoint)),
             Event::SkippedUtterance(skipped) => {
-                self.bar.remark(&format!("problem: utterance `{}` is left out: {}", skipped.id, skipped.reason));
+                self.bar.note(&format!("problem: utterance `{}` is left out: {}", skipped.id, skipped.reason));
             }
-            Event::SkippedBatch(skipped) => self.bar.remark(&format!(
+            Event::SkippedBatch(skipped) => self.bar.note(&format!(
                 "problem: batch {} of epoch {} is left out: {} (utterances {})",
                 skipped.batch,
                 skipped.epoch,
@@ -60,7 +60,7 @@ impl TrainWatcher for Screen<'_> {
             )),
             Event::Epoch(epoch) => {
                 let dev = epoch.validation.as_ref().map_or_else(String::new, |dev| format!(", dev {}", measured(dev)));
-                self.bar.remark(&format!(
+                self.bar.note(&format!(
                     "epoch {:3}: loss {:.3}{dev}{}, rate {:.2e}, {:.0} frames/s, waited {:.1} %, {}",
                     epoch.epoch,
                     epoch.train.loss,
@@ -76,7 +76,7 @@ impl TrainWatcher for Screen<'_> {
     }
 
     fn remark(&self, text: &str) {
-        self.bar.remark(text);
+        self.bar.note(text);
     }
 
     fn step(&self, figures: &Figures) {

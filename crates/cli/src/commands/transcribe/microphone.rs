@@ -28,7 +28,7 @@ pub(super) fn listen(live: &Live<'_>, mut sink: Sink<'_>) -> anyhow::Result<Exit
         other => bail!("the microphone gives samples as {other}, expected f32 or i16"),
     };
     stream.play().context("could not start the microphone")?;
-    live.out.remark(format_args!("listening at {rate_hz} Hz; press Enter to end"));
+    live.out.note(format_args!("listening at {rate_hz} Hz; press Enter to end"));
     std::thread::spawn(move || {
         let _ = std::io::stdin().read(&mut [0; 64]);
         // Nobody listens any more if this fails.

@@ -112,7 +112,7 @@ fn open_reader(mut input: Box<dyn Read>, raw: Raw, out: &Printer) -> anyhow::Res
     }
     let Raw { is_forced, rate_hz } = raw;
     if !is_forced {
-        out.remark(format_args!("stdin is taken for raw 16-bit samples, mono, at {rate_hz} Hz (`--rate HZ`)"));
+        out.note(format_args!("stdin is taken for raw 16-bit samples, mono, at {rate_hz} Hz (`--rate HZ`)"));
     }
     Ok(Sound::Pcm(Pcm { input: Box::new(io::Cursor::new(head).chain(input)), rate_hz, n_channels: 1 }))
 }
