@@ -65,7 +65,8 @@ impl Recognizer {
             .map_err(|cause| AlignError::Transcript { name: utterance.path.display().to_string(), cause })?;
         let log_prob = aligned.log_prob;
         let hypothesis = Hypothesis { tokens: aligned.tokens, words: Vec::new(), score: log_prob, log_prob };
-        let mut segment = words::segment(self.labels(), None, &[hypothesis], self.clockwork().clock(), self.reach());
+        let mut segment =
+            words::segment(self.labels(), None, &[hypothesis], self.clockwork().clock(), self.label_timing());
         begin_at(0.0, &mut segment);
         Ok(segment)
     }
@@ -94,7 +95,7 @@ impl Recognizer {
     }
 
     fn token_result(&self, token: &Token) -> TokenResult {
-        let [start_s, end_s] = self.reach().span(token, self.clockwork().clock());
+        let [start_s, end_s] = self.label_timing().span(token, self.clockwork().clock());
         TokenResult {
             text: self.labels().symbol(token.class).unwrap_or_default().to_owned(),
             start_s: start_s.max(0.0),

@@ -27,8 +27,8 @@ use srf_model::config::{FeaturesConfig, ModelConfig, Recipe};
 use srf_model::init::initialise;
 use srf_model::params::{Layout, Params};
 use srf_model::weights;
+use srf_text::label_timing::LabelTiming;
 use srf_text::labels::LabelSet;
-use srf_text::reach::Reach;
 
 use crate::features::mapping;
 
@@ -54,8 +54,8 @@ pub struct ModelParts {
     pub labels: LabelSet,
     /// Sums over the features of the training set.
     pub cmvn: Option<CmvnStats>,
-    /// How far labels reach beyond the slices where they are written; empty where it was not learned.
-    pub reach: Reach,
+    /// Corrects the times of labels; empty if it was not fitted.
+    pub label_timing: LabelTiming,
     /// The numbers of the network, as [`Layout`] orders them.
     pub values: Vec<f32>,
     /// What a person should know of it, in Markdown.
@@ -66,7 +66,7 @@ impl ModelParts {
     /// A model with the first weights that `seed` gives: what it writes is nonsense, how it does so is not.
     pub fn untrained(model: ModelConfig, features: FeaturesConfig, labels: LabelSet, seed: u64) -> Self {
         let values = initialise::<f32>(Arc::new(Layout::new(&model)), seed).values;
-        Self { model, features, labels, cmvn: None, reach: Reach::default(), values, card: String::new() }
+        Self { model, features, labels, cmvn: None, label_timing: LabelTiming::default(), values, card: String::new() }
     }
 
     /// Whether the parts fit each other.
@@ -106,14 +106,14 @@ pub fn read(dir: &Path) -> Result<ModelParts, ReadModelError> {
     let Recipe { model, features, .. } = Recipe::load(&config)?;
     let labels = LabelSet::load(&dir.join(LABELS))?;
     let cmvn = read_statistics(dir.join(CMVN))?;
-    let reach = read_times(dir.join(TIMES), &labels)?;
+    let label_timing = read_times(dir.join(TIMES), &labels)?;
     let card = read_text(&dir.join(CARD), MAX_CARD_BYTES)?.unwrap_or_default();
     let weights = dir.join(WEIGHTS);
     let (found, params) = weights::load(&weights)?;
     if found != model {
         return Err(ReadModelError::OtherModel { weights, config });
     }
-    let parts = ModelParts { model, features, labels, cmvn, reach, values: params.values, card };
+    let parts = ModelParts { model, features, labels, cmvn, label_timing, values: params.values, card };
     parts.check().map_err(|cause| ReadModelError::Parts { path: dir.to_owned(), cause })?;
     Ok(parts)
 }
@@ -133,7 +133,7 @@ pub fn write(dir: &Path, parts: &ModelParts) -> Result<(), WriteModelError> {
     write(CONFIG, &parts.recipe().format())?;
     write(LABELS, &parts.labels.format())?;
     write(CARD, &parts.card)?;
-    let times = (!parts.reach.is_empty()).then(|| parts.reach.format(&parts.labels));
+    let times = (!parts.label_timing.is_empty()).then(|| parts.label_timing.format(&parts.labels));
     for (name, text) in [(CMVN, parts.cmvn.as_ref().map(statistics::format)), (TIMES, times)] {
         match text {
             Some(text) => write(name, &text)?,
@@ -151,9 +151,9 @@ fn read_statistics(path: PathBuf) -> Result<Option<CmvnStats>, ReadModelError> {
     statistics::parse(&text).map(Some).map_err(|message| ReadModelError::Cmvn { path, message })
 }
 
-fn read_times(path: PathBuf, labels: &LabelSet) -> Result<Reach, ReadModelError> {
-    let Some(text) = read_text(&path, MAX_TIMES_BYTES)? else { return Ok(Reach::default()) };
-    Reach::parse(&text, labels).map_err(|message| ReadModelError::Times { path, message })
+fn read_times(path: PathBuf, labels: &LabelSet) -> Result<LabelTiming, ReadModelError> {
+    let Some(text) = read_text(&path, MAX_TIMES_BYTES)? else { return Ok(LabelTiming::default()) };
+    LabelTiming::parse(&text, labels).map_err(|message| ReadModelError::Times { path, message })
 }
 
 /// The text of a file of limited size; `None` where there is no such file.

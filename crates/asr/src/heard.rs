@@ -32,7 +32,7 @@ impl Heard {
         ended_by: Option<EndReason>,
     ) -> Option<Self> {
         let best = hypotheses.first().filter(|best| !best.tokens.is_empty())?;
-        let mut segment = words::segment(&shared.labels, lexicon, hypotheses, record.clock(), &shared.reach);
+        let mut segment = words::segment(&shared.labels, lexicon, hypotheses, record.clock(), &shared.label_timing);
         let is_written = |token: &&Token| Some(token.class) != shared.labels.end_of_sentence();
         for (result, token) in segment.tokens.iter_mut().zip(best.tokens.iter().filter(is_written)) {
             result.evidence = record.evidence(token, &shared.labels);

@@ -9,8 +9,8 @@ use srf_audio::features::cmvn::{CmvnMode, CmvnStats};
 use srf_audio::features::{Extractor, FeaturesConfig};
 use srf_model::config::ModelConfig;
 use srf_model::inference::Inference;
+use srf_text::label_timing::LabelTiming;
 use srf_text::labels::LabelSet;
-use srf_text::reach::Reach;
 
 use crate::delay::Clockwork;
 use crate::directory::{self, InvalidParts, ModelParts, ReadModelError};
@@ -35,7 +35,7 @@ pub(crate) struct Shared {
     pub(crate) labels: LabelSet,
     pub(crate) kinds: Kinds,
     pub(crate) cmvn: Option<CmvnStats>,
-    pub(crate) reach: Reach,
+    pub(crate) label_timing: LabelTiming,
     pub(crate) clockwork: Clockwork,
     pub(crate) card: String,
 }
@@ -58,7 +58,7 @@ impl Recognizer {
     /// A recogniser of a model in memory.
     pub fn from_parts(parts: ModelParts) -> Result<Self, InvalidParts> {
         parts.check()?;
-        let ModelParts { model, features, labels, cmvn, reach, values, card } = parts;
+        let ModelParts { model, features, labels, cmvn, label_timing, values, card } = parts;
         let front_end = crate::features::mapping(&features);
         let network = Inference::new(&model, &values);
         let shared = Shared {
@@ -69,7 +69,7 @@ impl Recognizer {
             network,
             labels,
             cmvn,
-            reach,
+            label_timing,
             card,
         };
         Ok(Self { shared: Arc::new(shared) })
@@ -102,9 +102,9 @@ impl Recognizer {
         &self.shared.labels
     }
 
-    /// How far labels reach beyond the slices where they are written.
-    pub fn reach(&self) -> &Reach {
-        &self.shared.reach
+    /// Corrects the times of labels from the slices that emit them to the sounds.
+    pub fn label_timing(&self) -> &LabelTiming {
+        &self.shared.label_timing
     }
 
     /// The network.

@@ -9,8 +9,8 @@ pub mod lm;
 pub mod align_ctc;
 pub mod decode;
 
+pub mod label_timing;
 pub mod output;
-pub mod reach;
 pub mod words;
 
 pub mod calibration;

@@ -5,9 +5,9 @@
 
 use crate::decode::{Hypothesis, Token};
 use crate::fusion::Lexicon;
+use crate::label_timing::LabelTiming;
 use crate::labels::{LabelSet, Units};
 use crate::output::{Alternative, Segment, TokenResult, Word};
-use crate::reach::Reach;
 
 /// When slices are.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -109,12 +109,12 @@ pub fn segment(
     lexicon: Option<&Lexicon>,
     hypotheses: &[Hypothesis],
     clock: Clock,
-    reach: &Reach,
+    label_timing: &LabelTiming,
 ) -> Segment {
     let Some(best) = hypotheses.first() else { return Segment::default() };
     let mut readings = readings(labels, lexicon, hypotheses);
     let first = readings.remove(0);
-    let spans = reach.spans(&best.tokens, clock);
+    let spans = label_timing.spans(&best.tokens, clock);
     let tokens = best.tokens.iter().zip(&spans);
     Segment {
         text: first.text,
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn characters_are_joined_between_spaces() {
         let set = LabelSet::new(Units::Chars, [" ", "A", "B", "<eos>"]).unwrap();
-        let found = segment(&set, None, &[hypothesis(&[1, 2, 3, 1, 1, 3, 4], -1.0)], CLOCK, &Reach::default());
+        let found = segment(&set, None, &[hypothesis(&[1, 2, 3, 1, 1, 3, 4], -1.0)], CLOCK, &LabelTiming::default());
         assert_eq!(found.text, "AB B");
         let words: Vec<(&str, f64, f64)> = found.words.iter().map(|w| (w.text.as_str(), w.start_s, w.end_s)).collect();
         assert_eq!(words, [("AB", 2.0, 3.5), ("B", 6.0, 6.5)]);
@@ -196,11 +196,11 @@ mod tests {
     fn phones_are_words_only_with_a_lexicon() {
         let set = LabelSet::new(Units::Phones, ["sil", "b", "iy"]).unwrap();
         let mut said = hypothesis(&[1, 2, 3], -1.0);
-        let found = segment(&set, None, std::slice::from_ref(&said), CLOCK, &Reach::default());
+        let found = segment(&set, None, std::slice::from_ref(&said), CLOCK, &LabelTiming::default());
         assert_eq!((found.text.as_str(), found.words.len()), ("sil b iy", 0));
         let lexicon = Lexicon::parse("bee b iy\n", &set).unwrap();
         said.words = vec![WordSpan { word: 0, first_token: 1, end_token: 3 }];
-        let found = segment(&set, Some(&lexicon), &[said], CLOCK, &Reach::default());
+        let found = segment(&set, Some(&lexicon), &[said], CLOCK, &LabelTiming::default());
         assert_eq!((found.text.as_str(), found.words[0].start_s, found.words[0].end_s), ("bee", 2.0, 3.5));
     }
 
@@ -216,7 +216,7 @@ mod tests {
         let set = LabelSet::new(Units::Chars, [" ", "A", "B"]).unwrap();
         let list =
             [hypothesis(&[2], 0.0), hypothesis(&[3], -1.0), hypothesis(&[2, 1], -2.0), hypothesis(&[1, 3], -3.0)];
-        let found = segment(&set, None, &list, CLOCK, &Reach::default());
+        let found = segment(&set, None, &list, CLOCK, &LabelTiming::default());
         assert_eq!((found.text.as_str(), found.alternatives.len()), ("A", 1));
         let total = 1.0 + (-1f64).exp() + (-2f64).exp() + (-3f64).exp();
         let expected = ((-1f64).exp() + (-3f64).exp()) / total;

@@ -1,20 +1,20 @@
-//! When labels are said: a recogniser and utterances with times in, the reach of its labels out.
+//! Fits the label timing of a recogniser to utterances with known times.
 //!
 //! Only utterances that are recognised without a mistake are learned from, label by label.
 
 use std::collections::HashMap;
 
 use srf::Recognizer;
+use srf_text::label_timing::{LabelTiming, Observed};
 use srf_text::labels::Units;
 use srf_text::output::TokenResult;
-use srf_text::reach::{Observed, Reach};
 
 use crate::corpus::{Timed, Utterance, Watcher};
 use crate::evaluate::{EvaluateOptions, evaluate};
 
-/// The reach of the labels of `recognizer`, which must not have one yet; none if too few utterances have times and are
+/// The label timing of `recognizer`, which must not have one yet; `None` if too few utterances have times and are
 /// recognised.
-pub fn learn(recognizer: &Recognizer, utterances: &[Utterance], watcher: &dyn Watcher) -> Option<Reach> {
+pub fn learn(recognizer: &Recognizer, utterances: &[Utterance], watcher: &dyn Watcher) -> Option<LabelTiming> {
     let labels = recognizer.labels();
     let with_times: Vec<Utterance> =
         utterances.iter().filter(|utterance| !timed(utterance, labels.units()).is_empty()).cloned().collect();
@@ -36,12 +36,12 @@ pub fn learn(recognizer: &Recognizer, utterances: &[Utterance], watcher: &dyn Wa
             let class = labels.class(&token.text)?;
             observed.push(Observed {
                 class,
-                written_s: [token.start_s, token.end_s],
-                said_s: [said.start_s, said.end_s],
+                emitted_s: [token.start_s, token.end_s],
+                reference_s: [said.start_s, said.end_s],
             });
         }
     }
-    Reach::learn(labels.n_classes(), &observed)
+    LabelTiming::learn(labels.n_classes(), &observed)
 }
 
 /// The times of an utterance in the units of the labels.

@@ -1,11 +1,11 @@
-//! `srf learn-times`: a model and a manifest with times in, the model with the reach of its labels out.
+//! `srf learn-times`: a model and a manifest with times in, the model with the timing of its labels out.
 
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use srf::Recognizer;
 use srf::directory;
-use srf_text::reach::Reach;
+use srf_text::label_timing::LabelTiming;
 use srf_train::corpus::manifest;
 
 use crate::Exit;
@@ -32,7 +32,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     let Args { model, manifest } = args;
-    let parts = directory::ModelParts { reach: Reach::default(), ..directory::read(&model)? };
+    let parts = directory::ModelParts { label_timing: LabelTiming::default(), ..directory::read(&model)? };
     let (listed, problems) = manifest::load(&manifest);
     problems.iter().for_each(|problem| out.problem(problem));
     let utterances: Vec<_> = listed.into_iter().map(|listed| listed.utterance).collect();
@@ -40,13 +40,13 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     let watcher = Bar::new(out);
     let learned = srf_train::times::learn(&recognizer, &utterances, &watcher);
     watcher.finish();
-    let Some(reach) = learned else {
+    let Some(label_timing) = learned else {
         bail!(
             "`{}`: found too few utterances that have times and are recognised without a mistake, expected some",
             manifest.display()
         );
     };
-    directory::write(&model, &directory::ModelParts { reach, ..parts }).context("could not write the model")?;
+    directory::write(&model, &directory::ModelParts { label_timing, ..parts }).context("could not write the model")?;
     out.note(format_args!("wrote `{}`", model.join("times.json").display()));
     Ok(if problems.is_empty() { Exit::Done } else { Exit::Problems })
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use srf::directory::{self, ModelParts, ReadModelError};
 use srf_audio::features::cmvn::CmvnStats;
 use srf_model::config::{ReadConfigError, Recipe};
+use srf_text::label_timing::LabelTiming;
 use srf_text::labels::{LabelSet, ParseLabelsError};
-use srf_text::reach::Reach;
 
 use super::checkpoint::{Checkpoint, ReadCheckpointError};
 
@@ -123,8 +123,16 @@ fn parts(path: &Path, checkpoint: Checkpoint) -> Result<ModelParts, AverageError
     let labels =
         LabelSet::parse(&head.labels).map_err(|cause| AverageError::Labels { path: path.to_owned(), cause })?;
     let cmvn = head.cmvn.as_deref().and_then(CmvnStats::from_kaldi);
-    let reach = Reach::default();
-    Ok(ModelParts { model: recipe.model, features: recipe.features, labels, cmvn, reach, values, card: String::new() })
+    let label_timing = LabelTiming::default();
+    Ok(ModelParts {
+        model: recipe.model,
+        features: recipe.features,
+        labels,
+        cmvn,
+        label_timing,
+        values,
+        card: String::new(),
+    })
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use srf::Recognizer;
 use srf::directory::{self, ModelParts};
 use srf_audio::features::cmvn::CmvnStats;
 use srf_model::config::TrainingConfig;
-use srf_text::reach::Reach;
+use srf_text::label_timing::LabelTiming;
 
 use super::TrainJob;
 use super::checkpoint::{Head, State};
@@ -23,7 +23,7 @@ pub(super) fn parts(job: &TrainJob, values: Vec<f32>, head: &Head, card: String)
         features: job.recipe.features.clone(),
         labels: job.data.labels.clone(),
         cmvn: head.cmvn.as_deref().and_then(CmvnStats::from_kaldi),
-        reach: Reach::default(),
+        label_timing: LabelTiming::default(),
         values,
         card,
     }
@@ -41,8 +41,8 @@ pub(super) fn write(
 ) -> Result<(), TrainError> {
     let parts = parts(job, values, head, card(job, head, state, dev));
     let recognizer = Recognizer::from_parts(parts.clone()).ok();
-    let reach = recognizer.and_then(|recognizer| times::learn(&recognizer, &job.data.dev, watcher));
-    Ok(directory::write(dir, &ModelParts { reach: reach.unwrap_or_default(), ..parts })?)
+    let label_timing = recognizer.and_then(|recognizer| times::learn(&recognizer, &job.data.dev, watcher));
+    Ok(directory::write(dir, &ModelParts { label_timing: label_timing.unwrap_or_default(), ..parts })?)
 }
 
 fn card(job: &TrainJob, head: &Head, state: &State, dev: Option<&Measured>) -> String {
