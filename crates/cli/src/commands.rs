@@ -5,15 +5,12 @@ pub(crate) mod analyze;
 pub(crate) mod average;
 pub(crate) mod bench;
 pub(crate) mod compare;
-pub(crate) mod completions;
 pub(crate) mod convert;
 pub(crate) mod demo;
 pub(crate) mod evaluate;
 pub(crate) mod features;
-pub(crate) mod gop;
 pub(crate) mod info;
 pub(crate) mod learn_times;
-pub(crate) mod man;
 pub(crate) mod prepare;
 pub(crate) mod reproduce;
 pub(crate) mod runs;
@@ -27,8 +24,6 @@ pub(crate) mod verify_stream;
 mod inputs;
 mod recognition;
 mod recordings;
-mod spoken;
-mod text_file;
 
 use anyhow::{Context as _, ensure};
 

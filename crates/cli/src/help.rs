@@ -1,12 +1,17 @@
-//! The first page of help: all commands in, grouped in the order in which people need them out.
+//! The overview page of `srf --help`, and the commands `srf completions` and `srf man`.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
+use anyhow::Context as _;
 use clap::CommandFactory as _;
+use clap::builder::PossibleValuesParser;
+use clap_complete::Shell;
 
-use crate::Cli;
+use crate::printer::Printer;
+use crate::{Cli, Exit};
 
-/// Every command, under what it is for.
+/// All commands by purpose, in the order in which people need them.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Start here", &["demo", "transcribe"]),
     ("Train your own", &["prepare", "validate", "train", "runs", "average", "learn-times"]),
@@ -18,15 +23,16 @@ const GROUPS: [(&str, &[&str]); 6] = [
 
 const END: &str = "\
 Options:
-  -q, --quiet    No progress and no remarks on stderr; errors are still told
-  -h, --help     This page; `srf COMMAND --help` tells all about a command, with examples
-  -V, --version  The version
+  -q, --quiet    Suppress progress and notes; errors are still printed
+  -h, --help     Print this page; `srf COMMAND --help` describes a command, with examples
+  -V, --version  Print the version
 
-Data goes to stdout, talk to stderr. Colours and progress are for terminals only; NO_COLOR turns colours off.
-Exit codes: 0 done, 1 done with problems (each is told), 2 could not start.
+Data goes to stdout, messages to stderr. Colours and progress bars appear on terminals only; NO_COLOR turns
+colours off. SRF_MODEL names the default model, SRF_ISA the instruction set (`srf bench kernels` prints it).
+Exit codes: 0 success, 1 finished but some inputs failed (each is reported), 2 could not start.
 ";
 
-/// The command line of the program, with its first page of help.
+/// The command line of the program, with the overview page.
 pub(crate) fn command() -> clap::Command {
     let command = Cli::command();
     let page = page(&command);
@@ -47,6 +53,58 @@ fn page(command: &clap::Command) -> String {
     page + "\n" + END
 }
 
+/// Print a script that completes commands, options and their values in your shell
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  srf completions bash > ~/.local/share/bash-completion/completions/srf
+  srf completions zsh > ~/.zfunc/_srf
+  srf completions fish > ~/.config/fish/completions/srf.fish")]
+pub(crate) struct CompletionsArgs {
+    shell: Shell,
+}
+
+/// Values of options whose types do not list them: command path, option, values.
+const VALUES: &[(&[&str], &str, &[&str])] = &[
+    (&["transcribe"], "format", &["text", "json", "ctm", "trn", "srt", "vtt", "textgrid", "csv"]),
+    (&["align"], "format", &["textgrid", "ctm", "json", "csv", "srt", "vtt"]),
+];
+
+pub(crate) fn completions(args: CompletionsArgs, out: &Printer) -> anyhow::Result<Exit> {
+    let CompletionsArgs { shell } = args;
+    let mut command = Cli::command();
+    for (path, option, values) in VALUES {
+        let subcommand = path.iter().fold(Some(&mut command), |command, name| command?.find_subcommand_mut(name));
+        let subcommand = subcommand.with_context(|| format!("there is no command `{}`", path.join(" ")))?;
+        *subcommand = subcommand.clone().mut_arg(option, |arg| arg.value_parser(PossibleValuesParser::new(*values)));
+    }
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut command, "srf", &mut script);
+    out.bytes(&script)?;
+    Ok(Exit::Done)
+}
+
+/// Write man pages, one per command
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  srf man ~/.local/share/man/man1
+  man srf-transcribe")]
+pub(crate) struct ManArgs {
+    /// The directory to write to; created if missing
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+}
+
+pub(crate) fn man(args: ManArgs, out: &Printer) -> anyhow::Result<Exit> {
+    let ManArgs { directory } = args;
+    let failed = || format!("could not write man pages to `{}`", directory.display());
+    std::fs::create_dir_all(&directory).with_context(failed)?;
+    clap_mangen::generate_to(Cli::command(), &directory).with_context(failed)?;
+    out.note(format_args!("wrote the man pages to `{}`", directory.display()));
+    Ok(Exit::Done)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -56,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_stands_on_the_first_page_once_and_in_this_order() {
+    fn every_command_is_on_the_overview_page_once() {
         let shown: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
         let mut sorted = shown.clone();
         sorted.sort_unstable();
@@ -66,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_the_first_page_fit_a_terminal() {
+    fn lines_of_the_overview_page_fit_a_terminal() {
         let page = page(&Cli::command());
         let long: Vec<&str> = page.lines().filter(|line| 110 < line.chars().count()).collect();
         assert!(long.is_empty(), "{long:#?}");

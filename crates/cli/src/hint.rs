@@ -1,8 +1,7 @@
-//! What to do about an error: an error in, a line of advice out.
+//! Hints: what the user can do about an error.
 
 use std::error::Error;
 use std::ffi::OsString;
-use std::fs::DirEntry;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -10,6 +9,7 @@ use srf::align::AlignError;
 use srf::directory::{InvalidParts, ReadModelError};
 use srf::{AcceptError, NoModelError, StartStreamError};
 use srf_audio::convert::ConvertError;
+use srf_base::names::nearest;
 use srf_model::config::OverrideError;
 use srf_model::weights::LoadWeightsError;
 use srf_score::files::ScoreFilesError;
@@ -29,36 +29,48 @@ use srf_train::trainer::prepared::LoadPreparedError;
 
 use crate::commands::demo::ClaimError;
 
-/// How alike two names are, from 0 to 1, when one may be meant by the other.
-const LIKE: f64 = 0.85;
-/// Files that are looked at in a folder for a like name.
-const MOST_ENTRIES: usize = 10_000;
+/// Entries of a folder that are compared with a misspelt name.
+const MAX_ENTRIES: usize = 10_000;
 
-/// The advice of the first error in the chain that has some.
+/// Advice on an error, from the first of its causes that has some.
 ///
-/// Library errors say what is wrong; those that also know what to do have a `hint` method, asked here.
+/// Library errors say what is wrong; those that know what to do about it have a `hint` method.
 pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
-    error.chain().find_map(advice).or_else(|| is_not_found(error).then(|| nearest_path(std::env::args_os()))?)
+    if has_kind(error, io::ErrorKind::PermissionDenied) {
+        // Whatever was being done, this is the reason.
+        return Some("check the permissions of the file and its folder, or choose another path".to_owned());
+    }
+    let not_found = || has_kind(error, io::ErrorKind::NotFound).then(|| nearest_argument(std::env::args_os()))?;
+    not_found().or_else(|| error.chain().find_map(advice))
 }
 
-fn is_not_found(error: &anyhow::Error) -> bool {
-    error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>()).any(|e| e.kind() == io::ErrorKind::NotFound)
+fn has_kind(error: &anyhow::Error, kind: io::ErrorKind) -> bool {
+    error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>()).any(|error| error.kind() == kind)
 }
 
-/// What may have been meant by the first argument that names nothing, if something beside it has a like name.
-fn nearest_path(args: impl Iterator<Item = OsString>) -> Option<String> {
-    let missing = args.skip(2).map(PathBuf::from).find(|path| is_missing(path))?;
-    let name = missing.file_name()?.to_string_lossy().to_lowercase();
+/// A suggestion for the first argument that names no existing file, if there is a file with a similar name.
+pub(crate) fn nearest_argument(args: impl Iterator<Item = OsString>) -> Option<String> {
+    args.skip(2).filter_map(path_of).filter(|path| !path.exists()).find_map(|path| nearest_path(&path))
+}
+
+/// The path in an argument: the argument itself, or the value of `--option=value`.
+fn path_of(arg: OsString) -> Option<PathBuf> {
+    match arg.to_str() {
+        Some(option) if option.starts_with('-') => option.split_once('=').map(|(_, value)| PathBuf::from(value)),
+        _ => Some(PathBuf::from(arg)),
+    }
+}
+
+/// The path with its first missing component replaced by the most similar name in the folder.
+fn nearest_path(path: &Path) -> Option<String> {
+    let missing = path.ancestors().take_while(|ancestor| !ancestor.as_os_str().is_empty() && !ancestor.exists()).last()?;
+    let name = missing.file_name()?.to_string_lossy();
     let folder = missing.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let entries = std::fs::read_dir(folder).ok()?.flatten().take(MOST_ENTRIES);
-    let likeness = |entry: &DirEntry| strsim::jaro_winkler(&name, &entry.file_name().to_string_lossy().to_lowercase());
-    let nearest = entries.map(|entry| (likeness(&entry), entry)).max_by(|a, b| a.0.total_cmp(&b.0))?;
-    let (likeness, entry) = nearest;
-    (likeness > LIKE).then(|| format!("did you mean `{}`?", missing.with_file_name(entry.file_name()).display()))
-}
-
-fn is_missing(path: &Path) -> bool {
-    !path.as_os_str().as_encoded_bytes().starts_with(b"-") && !path.exists()
+    let entries = std::fs::read_dir(folder).ok()?.flatten().take(MAX_ENTRIES);
+    let names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    let nearest = nearest(&name, names.iter().map(String::as_str))?;
+    let suggested = missing.with_file_name(nearest).join(path.strip_prefix(missing).ok()?);
+    suggested.exists().then(|| format!("did you mean `{}`?", suggested.display().to_string().trim_end_matches('/')))
 }
 
 fn advice(cause: &(dyn Error + 'static)) -> Option<String> {
@@ -100,17 +112,21 @@ fn advice(cause: &(dyn Error + 'static)) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn asked(folder: &Path, name: &str) -> Option<String> {
-        nearest_path(["srf", "info"].into_iter().map(OsString::from).chain([folder.join(name).into_os_string()]))
+    fn suggestion(folder: &Path, name: &str) -> Option<String> {
+        nearest_argument(["srf", "info"].into_iter().map(OsString::from).chain([folder.join(name).into_os_string()]))
     }
 
     #[test]
-    fn a_misspelt_path_suggests_the_one_beside_it() {
+    fn a_misspelt_path_suggests_the_nearest_one() {
         let dir = tempfile::tempdir().expect("there is a place for temporary files");
         std::fs::write(dir.path().join("srf-7l.toml"), "").expect("the directory is ours");
         let expected = format!("did you mean `{}`?", dir.path().join("srf-7l.toml").display());
-        assert_eq!(asked(dir.path(), "srf-7L.tml"), Some(expected));
-        assert_eq!(asked(dir.path(), "quite-different"), None);
-        assert_eq!(asked(dir.path(), "srf-7l.toml"), None);
+        assert_eq!(suggestion(dir.path(), "srf-7L.tml"), Some(expected));
+        assert_eq!(suggestion(dir.path(), "quite-different"), None);
+        std::fs::create_dir(dir.path().join("models")).expect("the directory is ours");
+        std::fs::write(dir.path().join("models/en.txt"), "").expect("the directory is ours");
+        let expected = format!("did you mean `{}`?", dir.path().join("models/en.txt").display());
+        assert_eq!(suggestion(dir.path(), "modles/en.txt"), Some(expected));
+        assert_eq!(suggestion(dir.path(), "srf-7l.toml"), None);
     }
 }

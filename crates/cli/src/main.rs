@@ -1,12 +1,11 @@
-//! The command `srf`: arguments in, one library call, printing and an exit code out.
+//! The command `srf`: parses arguments, calls the libraries, prints results and sets the exit code.
 //!
-//! Exit codes: 0 done, 1 done with problems, 2 could not start.
+//! Exit codes: 0 success, 1 finished but some inputs failed, 2 could not start.
 
 mod commands;
 mod help;
 mod hint;
 mod printer;
-mod watch;
 
 use std::process::ExitCode;
 
@@ -18,7 +17,7 @@ use crate::printer::Printer;
 #[derive(Parser)]
 #[command(name = "srf", version, max_term_width = 100, arg_required_else_help = true)]
 struct Cli {
-    /// No progress and no remarks on stderr; errors are still told
+    /// Suppress progress and notes; errors are still printed
     #[arg(long, short, global = true)]
     quiet: bool,
 
@@ -44,33 +43,37 @@ enum Command {
     Info(commands::info::Args),
     Analyze(commands::analyze::Args),
     Align(commands::align::Args),
-    Gop(commands::gop::Args),
+    Gop(commands::align::GopArgs),
     VerifyStream(Box<commands::verify_stream::Args>),
     Bench(commands::bench::Args),
     Convert(commands::convert::Args),
     Features(commands::features::Args),
-    Completions(commands::completions::Args),
-    Man(commands::man::Args),
+    Completions(help::CompletionsArgs),
+    Man(help::ManArgs),
 }
 
-/// How a command that could start ended.
+/// How a command that could start finished.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// All of it was done.
     Done,
-    /// It went to the end, and told of problems on the way.
+    /// Some inputs failed and were reported.
     Problems,
 }
 
 fn main() -> ExitCode {
-    // What clap finds wrong with the arguments ends here, with code 2.
+    // clap reports bad arguments and exits with code 2.
     let matches = help::command().get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let out = Printer::new(cli.quiet);
     match run(cli.command, &out) {
         Ok(Exit::Done) => ExitCode::SUCCESS,
-        Ok(Exit::Problems) => ExitCode::from(1),
-        // A closed pipe (`srf ... | head`) is how a reader says it has enough.
+        Ok(Exit::Problems) => {
+            if let Some(text) = hint::nearest_argument(std::env::args_os()) {
+                out.hint(&text);
+            }
+            ExitCode::from(1)
+        }
+        // The reader of a pipe (`srf ... | head`) has read enough.
         Err(error) if printer::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             out.error(&error);
@@ -97,12 +100,12 @@ fn run(command: Command, out: &Printer) -> anyhow::Result<Exit> {
         Command::Info(args) => commands::info::run(args, out),
         Command::Analyze(args) => commands::analyze::run(args, out),
         Command::Align(args) => commands::align::run(args, out),
-        Command::Gop(args) => commands::gop::run(args, out),
+        Command::Gop(args) => commands::align::run_gop(args, out),
         Command::VerifyStream(args) => commands::verify_stream::run(*args, out),
         Command::Bench(args) => commands::bench::run(args, out),
         Command::Convert(args) => commands::convert::run(args, out),
         Command::Features(args) => commands::features::run(args, out),
-        Command::Completions(args) => commands::completions::run(args, out),
-        Command::Man(args) => commands::man::run(args, out),
+        Command::Completions(args) => help::completions(args, out),
+        Command::Man(args) => help::man(args, out),
     }
 }

@@ -1,20 +1,28 @@
-//! `srf align`: recordings and what is said in them in, when each label and word was said out.
+//! `srf align` and `srf gop`: when, and how well, each label of a known transcript was spoken.
 
-use std::path::PathBuf;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 
+use anyhow::{Context as _, bail, ensure};
 use rayon::prelude::*;
+use serde::Serialize;
 use srf::Recognizer;
+use srf::align::Said;
+use srf_audio::bulk::Utterance;
+use srf_audio::features::cmvn::CmvnStats;
+use srf_text::labels::{LabelSet, Units};
 use srf_text::output::{Format, Segment, Transcript, Word};
+use srf_train::corpus::manifest;
 
-use super::recognition::ModelArgs;
-use super::spoken::{self, Spoken, SpokenArgs};
-use super::transcribe::files::Sink;
+use super::inputs;
+use super::recognition::{ModelArgs, read_text};
+use super::transcribe::files::{Sink, keep_on};
 use crate::Exit;
 use crate::printer::Printer;
 
-/// Find when each label of a transcript was said
+/// Find when each label of a transcript was spoken
 ///
-/// The transcript is in the labels of the model (phones or characters), or in words with `--lexicon`.
+/// The transcript is written in the labels of the model (phones or characters), or in words with `--lexicon`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -24,71 +32,300 @@ Examples:
   srf align data/timit/test.jsonl --out grids/")]
 pub(crate) struct Args {
     #[command(flatten)]
-    spoken: SpokenArgs,
+    reference: ReferenceArgs,
 
     #[command(flatten)]
     model: ModelArgs,
 
-    /// What to write: textgrid, ctm, json, csv, srt or vtt
+    /// Output format: textgrid, ctm, json, csv, srt or vtt
     #[arg(long, short, value_name = "FORMAT", default_value_t = Format::TextGrid)]
     format: Format,
 
-    /// A file for each recording in this directory, instead of all on stdout
+    /// Write one file per recording to this directory instead of stdout
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
 }
 
+/// Score how well each label of a transcript was pronounced (goodness of pronunciation)
+///
+/// The score is the posterior probability in per cent that this label was spoken between its neighbours, rather than
+/// another label or none, summed over all alignments. 100: nothing else is plausible; 50: something else is as
+/// probable; near 0: the label was omitted or replaced. The last two columns are the most probable alternative (`-`
+/// for none) and its probability.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  srf gop talk.wav --text 'sil hh ax l ow sil'
+  srf gop talk.wav --transcript talk.txt --lexicon cmudict.txt
+  srf gop data/learners.jsonl --json > scores.jsonl")]
+pub(crate) struct GopArgs {
+    #[command(flatten)]
+    reference: ReferenceArgs,
+
+    #[command(flatten)]
+    model: ModelArgs,
+
+    /// Print JSON instead of text, one object per recording
+    #[arg(long)]
+    json: bool,
+}
+
+/// Recordings and their transcripts.
+#[derive(clap::Args)]
+struct ReferenceArgs {
+    /// Recordings, or JSONL manifests with the text of each utterance
+    #[arg(required = true, value_name = "INPUT")]
+    inputs: Vec<PathBuf>,
+
+    /// The transcript of the recording
+    #[arg(long, conflicts_with = "transcript")]
+    text: Option<String>,
+
+    /// A transcript file: the text of one recording, or `id text` lines for several
+    #[arg(long, value_name = "FILE")]
+    transcript: Option<PathBuf>,
+
+    /// Pronunciations for transcripts in words: `word label label ...` lines; the first entry of a word is used
+    #[arg(long, value_name = "FILE")]
+    lexicon: Option<PathBuf>,
+}
+
+/// A recording and the labels of its transcript.
+struct Referenced {
+    utterance: Utterance,
+    classes: Vec<usize>,
+    /// The words of the transcript with their numbers of labels; empty without a lexicon.
+    words: Vec<(String, usize)>,
+}
+
 pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
-    let Args { spoken, model, format, out: dir } = args;
+    let Args { reference, model, format, out: dir } = args;
     let recognizer = model.open()?;
-    let (spoken, mut n_problems) = spoken.resolve(recognizer.labels(), out)?;
+    let (referenced, mut n_problems) = reference.resolve(recognizer.labels(), out)?;
     let mut sink = Sink::new(format, dir, out)?;
-    sink.expect(spoken.len())?;
-    let statistics = spoken::statistics(&recognizer, &spoken);
-    let progress = out.progress("align", spoken.len() as u64);
-    let align = |spoken: &Spoken| {
-        let result = transcript(&recognizer, spoken, statistics.get(&spoken.utterance.speaker).cloned());
-        progress.inc(1);
-        result
-    };
-    let aligned: Vec<anyhow::Result<Transcript>> = spoken.par_iter().map(align).collect();
-    progress.finish_and_clear();
+    sink.expect(referenced.len())?;
+    let aligned = for_each_in_parallel("align", &recognizer, &referenced, out, |item, statistics| {
+        transcript(&recognizer, item, statistics)
+    });
     for result in aligned {
         let written = result.and_then(|transcript| sink.write(&transcript));
-        super::transcribe::files::keep_on(written, &mut n_problems, |problem| out.problem(problem))?;
+        keep_on(written, &mut n_problems, |problem| out.problem(problem))?;
     }
     Ok(if n_problems == 0 { Exit::Done } else { Exit::Problems })
 }
 
-fn transcript(
+pub(crate) fn run_gop(args: GopArgs, out: &Printer) -> anyhow::Result<Exit> {
+    let GopArgs { reference, model, json } = args;
+    let recognizer = model.open()?;
+    let (referenced, mut n_problems) = reference.resolve(recognizer.labels(), out)?;
+    let scored = for_each_in_parallel("gop", &recognizer, &referenced, out, |item, statistics| {
+        Ok(recognizer.pronunciation(&item.utterance, &item.classes, statistics)?)
+    });
+    for (item, result) in referenced.iter().zip(scored) {
+        let id = &item.utterance.id;
+        let printed = result.and_then(|labels| {
+            let text = if json { serde_json::to_string(&gop_json(id, &labels))? } else { gop_table(id, &labels) };
+            Ok(out.line(text)?)
+        });
+        keep_on(printed, &mut n_problems, |problem| out.problem(problem))?;
+    }
+    Ok(if n_problems == 0 { Exit::Done } else { Exit::Problems })
+}
+
+/// Calls `work` for every recording with the statistics of its speaker, on all threads and with a progress bar.
+fn for_each_in_parallel<T: Send>(
+    what: &'static str,
     recognizer: &Recognizer,
-    spoken: &Spoken,
-    statistics: Option<srf_audio::features::cmvn::CmvnStats>,
-) -> anyhow::Result<Transcript> {
-    let mut segment = recognizer.align(&spoken.utterance, &spoken.classes, statistics)?;
-    if !spoken.words.is_empty() {
-        segment.words = words(&segment, &spoken.words);
+    referenced: &[Referenced],
+    out: &Printer,
+    work: impl Fn(&Referenced, Option<CmvnStats>) -> anyhow::Result<T> + Sync,
+) -> Vec<anyhow::Result<T>> {
+    let utterances: Vec<Utterance> = referenced.iter().map(|item| item.utterance.clone()).collect();
+    let statistics =
+        if recognizer.is_by_speaker() { recognizer.speaker_statistics(&utterances) } else { HashMap::default() };
+    let progress = out.progress(what, referenced.len() as u64);
+    let call = |item: &Referenced| {
+        let result = work(item, statistics.get(item.utterance.speaker.as_str()).cloned());
+        progress.inc(1);
+        result
+    };
+    referenced.par_iter().map(call).collect()
+}
+
+fn transcript(recognizer: &Recognizer, item: &Referenced, statistics: Option<CmvnStats>) -> anyhow::Result<Transcript> {
+    let mut segment = recognizer.align(&item.utterance, &item.classes, statistics)?;
+    if !item.words.is_empty() {
+        segment.words = group_words(&segment, &item.words);
         segment.text = segment.words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
     }
-    let duration_s = srf_audio::Recording::open(&spoken.utterance.path)?.info().duration_s();
+    let duration_s = srf_audio::Recording::open(&item.utterance.path)?.info().duration_s();
     Ok(Transcript {
-        id: spoken.utterance.id.clone(),
+        id: item.utterance.id.clone(),
         channel: "A".to_owned(),
         duration_s: duration_s.unwrap_or(segment.end_s),
         segments: vec![segment],
     })
 }
 
-/// Words of so many labels each, with the times of their labels.
-fn words(segment: &Segment, spoken: &[(String, usize)]) -> Vec<Word> {
+/// Words of the given numbers of labels, with the times of their labels.
+fn group_words(segment: &Segment, words: &[(String, usize)]) -> Vec<Word> {
     let mut rest = segment.tokens.as_slice();
-    let mut words = Vec::new();
-    for (text, n_labels) in spoken {
+    let mut grouped = Vec::new();
+    for (text, n_labels) in words {
         let (tokens, later) = rest.split_at((*n_labels).min(rest.len()));
         rest = later;
         if let (Some(first), Some(last)) = (tokens.first(), tokens.last()) {
-            words.push(Word { text: text.clone(), start_s: first.start_s, end_s: last.end_s, confidence: None });
+            grouped.push(Word { text: text.clone(), start_s: first.start_s, end_s: last.end_s, confidence: None });
         }
     }
-    words
+    grouped
+}
+
+/// The JSON object of a recording in `srf gop --json`.
+#[derive(Serialize)]
+struct GopJson<'a> {
+    id: &'a str,
+    /// The mean over the labels.
+    score: f32,
+    labels: Vec<GopLabelJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct GopLabelJson<'a> {
+    label: &'a str,
+    start_s: f64,
+    end_s: f64,
+    score: f32,
+    heard: Option<&'a str>,
+    heard_score: f32,
+}
+
+fn mean_score(labels: &[Said]) -> f32 {
+    labels.iter().map(|label| label.score).sum::<f32>() / labels.len().max(1) as f32
+}
+
+fn gop_json<'a>(id: &'a str, labels: &'a [Said]) -> GopJson<'a> {
+    let label = |label: &'a Said| GopLabelJson {
+        label: &label.token.text,
+        start_s: label.token.start_s,
+        end_s: label.token.end_s,
+        score: label.score,
+        heard: label.heard.as_deref(),
+        heard_score: label.heard_score,
+    };
+    GopJson { id, score: mean_score(labels), labels: labels.iter().map(label).collect() }
+}
+
+/// A heading with the mean score, then a line per label.
+fn gop_table(id: &str, labels: &[Said]) -> String {
+    let mut table = format!("{id}: {:.1}\n   start      end  label  score  heard  share", mean_score(labels));
+    for Said { token, score, heard, heard_score } in labels {
+        let heard = heard.as_deref().unwrap_or("-");
+        table += &format!(
+            "\n{:>8.2} {:>8.2}  {:<6} {score:>5.1}  {heard:<6} {heard_score:>5.1}",
+            token.start_s, token.end_s, token.text
+        );
+    }
+    table
+}
+
+impl ReferenceArgs {
+    /// All utterances whose transcript can be written in `labels`, and the number of problems, which are reported.
+    fn resolve(self, labels: &LabelSet, out: &Printer) -> anyhow::Result<(Vec<Referenced>, usize)> {
+        let Self { inputs, text, transcript, lexicon } = self;
+        let lexicon = lexicon.map(|path| read_text(&path)).transpose()?.map(|text| first_pronunciations(&text));
+        let (texts, mut n_problems) = texts(&inputs, text, transcript.as_deref(), out)?;
+        let mut referenced = Vec::new();
+        for (utterance, text) in texts {
+            match encode(labels, lexicon.as_ref(), &text) {
+                Ok((classes, words)) => referenced.push(Referenced { utterance, classes, words }),
+                Err(error) => {
+                    n_problems += 1;
+                    out.problem(format!("{}: {error:#}", utterance.id));
+                }
+            }
+        }
+        Ok((referenced, n_problems))
+    }
+}
+
+/// Every recording with its text, and the number of problems.
+fn texts(
+    inputs: &[PathBuf],
+    text: Option<String>,
+    transcript: Option<&Path>,
+    out: &Printer,
+) -> anyhow::Result<(Vec<(Utterance, String)>, usize)> {
+    let is_manifest = |path: &PathBuf| path.extension().is_some_and(|e| e == "jsonl" || e == "json");
+    if inputs.iter().all(is_manifest) {
+        ensure!(text.is_none() && transcript.is_none(), "a manifest has its own texts: omit --text and --transcript");
+        return Ok(manifest_texts(inputs, out));
+    }
+    let text = match (text, transcript) {
+        (Some(text), _) => text,
+        (None, Some(path)) => read_text(path)?,
+        (None, None) => bail!("no transcript: give --text, --transcript or a manifest"),
+    };
+    if let [path] = inputs {
+        return Ok((vec![(inputs::whole(path.clone()), text)], 0));
+    }
+    let by_id: HashMap<&str, &str> =
+        text.lines().filter_map(|line| line.trim().split_once(char::is_whitespace)).collect();
+    let (mut found, mut n_problems) = (Vec::new(), 0);
+    for utterance in inputs.iter().cloned().map(inputs::whole) {
+        let Some(text) = by_id.get(utterance.id.as_str()) else {
+            n_problems += 1;
+            let Utterance { path, id, .. } = &utterance;
+            out.problem(format!("{}: no line of the transcript begins with `{id}`", path.display()));
+            continue;
+        };
+        found.push((utterance, (*text).to_owned()));
+    }
+    Ok((found, n_problems))
+}
+
+fn manifest_texts(manifests: &[PathBuf], out: &Printer) -> (Vec<(Utterance, String)>, usize) {
+    let (mut found, mut n_problems) = (Vec::new(), 0);
+    for path in manifests {
+        let (lines, problems) = manifest::load(path);
+        n_problems += problems.len();
+        problems.iter().for_each(|problem| out.problem(problem));
+        found.extend(lines.into_iter().map(|line| {
+            let text = line.utterance.text.clone();
+            (line.utterance.to_be_heard(), text)
+        }));
+    }
+    (found, n_problems)
+}
+
+/// The first pronunciation of each word.
+fn first_pronunciations(text: &str) -> HashMap<String, String> {
+    let mut found = HashMap::new();
+    for line in text.lines().map(str::trim).filter(|line| !line.starts_with(['#', ';'])) {
+        if let Some((word, labels)) = line.split_once(char::is_whitespace) {
+            found.entry(word.to_lowercase()).or_insert_with(|| labels.trim().to_owned());
+        }
+    }
+    found
+}
+
+type Encoded = (Vec<usize>, Vec<(String, usize)>);
+
+/// The classes of a text, and its words with their numbers of labels if there is a lexicon.
+fn encode(labels: &LabelSet, lexicon: Option<&HashMap<String, String>>, text: &str) -> anyhow::Result<Encoded> {
+    let Some(lexicon) = lexicon else {
+        let classes = labels.encode(text.trim())?;
+        ensure!(labels.end_of_sentence().into_iter().ne(classes.iter().copied()), "the transcript is empty");
+        return Ok((classes, Vec::new()));
+    };
+    let (mut pronounced, mut words) = (Vec::new(), Vec::new());
+    for word in text.split_whitespace() {
+        let labels_of_word =
+            lexicon.get(&word.to_lowercase()).with_context(|| format!("`{word}` is not in the lexicon"))?;
+        pronounced.push(labels_of_word.as_str());
+        words.push((word.to_owned(), labels.units().split(labels_of_word).len()));
+    }
+    ensure!(!pronounced.is_empty(), "the transcript is empty");
+    let separator = if labels.units() == Units::Chars { "" } else { " " };
+    Ok((labels.encode(&pronounced.join(separator))?, words))
 }

@@ -1,25 +1,50 @@
-//! `srf bench`: how fast this machine runs the network, beside how fast it multiplies matrices in the same run.
+//! `srf bench`: measures speed, always relative to the matrix product (sgemm) in the same run.
 //!
-//! The work is fixed: a training step is forward, CTC, backward and Adam on 23 utterances of 300 random frames with 40
-//! labels each; decoding is the forward pass of one utterance of 300 frames through the stream.
+//! The work is fixed: a training step is forward pass, CTC, backward pass and Adam on 23 utterances of 300 random frames
+//! with 40 labels each; decoding is the streaming forward pass of one utterance of 300 frames.
 
 mod decode;
 mod kernels;
 mod machine;
-mod presets;
 mod streams;
 mod train;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
+use clap::builder::PossibleValuesParser;
 use serde::Serialize;
+use srf_model::config::{ModelConfig, Recipe};
+use srf_train::recipes;
 
 use crate::Exit;
 use crate::printer::Printer;
 
-use self::presets::{Preset, Subject};
+/// Short names of the networks in the paper's tables, and their recipes.
+const NETWORKS: [(&str, &str); 20] = [
+    ("srf1small", "timit/routing-sdr-1"),
+    ("srf1", "timit/srf-1l"),
+    ("srf2", "timit/srf-2l"),
+    ("srf5", "timit/srf-5l"),
+    ("srf7", "timit/srf-7l"),
+    ("srf7small_wsj", "wsj/srf-7l-small"),
+    ("srf7big", "wsj/srf-7l-big"),
+    ("srf10small", "wsj/srf-10l-small"),
+    ("srf10big", "wsj/srf-10l-big"),
+    ("blstm5", "timit/blstm-5l-250h"),
+    ("ulstm3", "timit/ulstm-3l-421h"),
+    ("cnn10", "timit/cnn-10l-maxout"),
+    ("tf5", "timit/tf-5l"),
+    ("tf10", "timit/tf-10l"),
+    ("tf20", "timit/tf-20l"),
+    ("blstm5_wsj", "wsj/blstm-5l"),
+    ("ulstm5_wsj", "wsj/ulstm-5l"),
+    ("cnn10_wsj", "wsj/cnn-10l"),
+    ("cnn15_wsj", "wsj/cnn-15l"),
+    ("tf20_wsj", "wsj/tf-20l"),
+];
 
-/// Measure speed: the kernels of a network, a training step, decoding, or whole streams
+/// Measure speed: kernels, a training step, decoding, or complete streams
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -35,9 +60,10 @@ pub(crate) struct Args {
 
     /// A network of the paper's tables
     #[arg(long, value_name = "NAME", default_value = "srf7")]
-    model: Preset,
+    #[arg(value_parser = PossibleValuesParser::new(NETWORKS.map(|(name, _)| name)))]
+    model: String,
 
-    /// The network of a recipe, instead of one by name
+    /// Measure the network of this recipe instead
     #[arg(long, value_name = "FILE", conflicts_with = "model")]
     recipe: Option<PathBuf>,
 
@@ -45,23 +71,23 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
 
-    /// Times to measure, after a warm-up; the fastest counts
+    /// Number of measurements after a warm-up; the fastest counts
     #[arg(long, value_name = "N", default_value_t = 10)]
     steps: usize,
 
-    /// A model directory to stream through, instead of random weights
+    /// Stream through the model in this directory instead of random weights
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 
-    /// Width of the beam; 0 for greedy
+    /// Beam width; 0 for greedy decoding
     #[arg(long, value_name = "N", default_value_t = 100)]
     beam: usize,
 
-    /// How many streams at once
+    /// Number of concurrent streams
     #[arg(long, value_name = "N", default_value_t = 100)]
     streams: usize,
 
-    /// How many hours through one stream
+    /// Hours of audio for one stream
     #[arg(long, default_value_t = 10.0)]
     hours: f64,
 
@@ -72,21 +98,21 @@ pub(crate) struct Args {
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum What {
-    /// The capsule layers by themselves, forward and backward
+    /// The capsule layers alone, forward and backward
     Kernels,
     /// A training step
     Train,
     /// The forward pass of one utterance
     Decode,
-    /// The beam search beside the network
+    /// Network and beam search
     Beam,
-    /// Many streams at once, from samples to text
+    /// Concurrent streams, from samples to text
     Streams,
-    /// Hours through one stream: speed and memory
+    /// Hours of audio through one stream: speed and memory
     Soak,
 }
 
-/// What was measured of a whole network.
+/// Measurements of a whole network.
 #[derive(Serialize)]
 struct Report {
     what: &'static str,
@@ -99,20 +125,38 @@ struct Report {
     frames_per_s: f64,
     step_s: f64,
     step_median_s: f64,
-    /// Seconds of work a second of speech.
+    /// Seconds of work per second of speech.
     xrt: f64,
     peak_mb: Option<f64>,
-    /// Of all threads together, in the same run.
+    /// All threads together, in the same run.
     sgemm_gflops: f64,
-    /// Products of the step, at their least, in the same unit.
+    /// The multiplications and additions that the step needs at least.
     gflops: f64,
     /// `gflops` over `sgemm_gflops`.
     share: f64,
 }
 
+/// The network to measure, and its name in reports.
+struct Subject {
+    name: String,
+    config: ModelConfig,
+}
+
+impl Subject {
+    /// The network of `recipe` if given, otherwise the one with this short name.
+    fn new(name: &str, recipe: Option<&Path>) -> anyhow::Result<Self> {
+        if let Some(path) = recipe {
+            return Ok(Self { name: path.display().to_string(), config: Recipe::load(path)?.model });
+        }
+        let (_, recipe) = NETWORKS.iter().find(|(known, _)| *known == name).context("no such network")?;
+        let text = recipes::text(recipe).context("no such recipe")?;
+        Ok(Self { name: name.to_owned(), config: Recipe::parse(text, Path::new(recipe))?.model })
+    }
+}
+
 pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     let Args { what, model, recipe, threads, steps, dir, beam, streams, hours, json } = args;
-    let subject = &Subject::new(model, recipe.as_deref())?;
+    let subject = &Subject::new(&model, recipe.as_deref())?;
     let setup = streams::Setup { subject, dir: dir.as_deref(), beam };
     let pool = super::thread_pool(threads)?;
     pool.install(|| match what {
@@ -120,8 +164,8 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
         What::Train => show(&train::measure(subject, steps), json, out),
         What::Decode => show(&decode::measure(subject, steps), json, out),
         What::Beam => decode::beam(subject, steps, beam, json, out),
-        What::Streams => streams::many(setup, streams, json, out),
-        What::Soak => streams::long(setup, hours, json, out),
+        What::Streams => streams::concurrent(setup, streams, json, out),
+        What::Soak => streams::soak(setup, hours, json, out),
     })?;
     Ok(Exit::Done)
 }
@@ -132,7 +176,7 @@ fn show(report: &Report, json: bool, out: &Printer) -> anyhow::Result<()> {
     }
     let Report { what, model, parameters, threads, row, frames, .. } = report;
     out.line(format_args!("{what} {model}: {parameters} parameters, {threads} threads, {row}"))?;
-    out.line(format_args!("  {:>10.0} frames a second ({frames} in {:.4} s)", report.frames_per_s, report.step_s))?;
+    out.line(format_args!("  {:>10.0} frames per second ({frames} in {:.4} s)", report.frames_per_s, report.step_s))?;
     out.line(format_args!("  {:>10.5} real-time factor", report.xrt))?;
     out.line(format_args!("  {:>10.4} s median of the steps", report.step_median_s))?;
     if let Some(peak_mb) = report.peak_mb {

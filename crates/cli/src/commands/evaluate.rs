@@ -13,8 +13,7 @@ use srf_train::evaluate::{DEFAULT_REPLICATIONS, EvaluateOptions, Evaluation, Rat
 use super::recognition::{DecodingArgs, ModelArgs};
 use super::score::{rate_line, sentence_line, show_speakers};
 use crate::Exit;
-use crate::printer::{Printer, human_duration};
-use crate::watch::Bar;
+use crate::printer::{Bar, Printer, human_duration};
 
 /// Measure the error rate and the speed of a model
 ///

@@ -9,8 +9,7 @@ use srf_text::label_timing::LabelTiming;
 use srf_train::corpus::manifest;
 
 use crate::Exit;
-use crate::printer::Printer;
-use crate::watch::Bar;
+use crate::printer::{Bar, Printer};
 
 /// Teach a model when its labels begin and end, from a manifest with times
 ///

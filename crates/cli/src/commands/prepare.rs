@@ -22,8 +22,7 @@ use srf_train::corpus::wsj::TrainingSet;
 use srf_train::corpus::{Corpus, Problem, commonvoice, folder, kaldi, librispeech, manifest, timit, wsj};
 
 use crate::Exit;
-use crate::printer::Printer;
-use crate::watch::Bar;
+use crate::printer::{Bar, Printer};
 
 /// Turn a corpus into manifests and labels to train on
 ///

@@ -8,8 +8,7 @@ use srf_train::corpus::validate::{Depth, validate};
 
 use super::prepare;
 use crate::Exit;
-use crate::printer::Printer;
-use crate::watch::Bar;
+use crate::printer::{Bar, Printer};
 
 /// Check manifests before training on them
 ///

@@ -1,4 +1,4 @@
-//! The forward pass of one utterance through the stream, and the beam search behind it.
+//! The streaming forward pass of one utterance, and the beam search on its output.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::train::N_FRAMES;
 use super::{Report, Subject};
 use crate::printer::Printer;
 
-/// A step is short here: as many as fill a moment.
+/// One run is too short to measure well.
 const RUNS_PER_STEP: usize = 10;
 
 pub(super) fn measure(subject: &Subject, n_steps: usize) -> Report {
@@ -23,7 +23,7 @@ pub(super) fn measure(subject: &Subject, n_steps: usize) -> Report {
     Report::new("decode", subject, N_FRAMES, config.flops(N_FRAMES) as f64, seconds)
 }
 
-/// Seconds of each forward pass, and the log-probabilities.
+/// The duration of each forward pass in seconds, and the log-probabilities.
 fn forward(config: &ModelConfig, n_steps: usize) -> (Vec<f64>, Vec<f32>) {
     let params = initialise::<f32>(Arc::new(Layout::new(config)), 0);
     let net = Inference::new(config, &params.values);
@@ -38,7 +38,7 @@ fn forward(config: &ModelConfig, n_steps: usize) -> (Vec<f64>, Vec<f32>) {
     (seconds, log_probs)
 }
 
-/// What the beam costs beside the network.
+/// The cost of the beam search relative to the network.
 #[derive(Serialize)]
 struct BeamReport<'a> {
     what: &'static str,
@@ -47,11 +47,13 @@ struct BeamReport<'a> {
     frames: usize,
     network_ms: f64,
     beam_ms: f64,
-    /// Of network and beam together.
+    /// Share of the beam search in the total.
     beam_share: f64,
 }
 
-/// Network and beam on the same frames, the fastest run of each; slices of random weights are the hardest for a beam.
+/// Network and beam search on the same frames, the fastest run of each.
+///
+/// The nearly uniform outputs of random weights are the hardest case for a beam search.
 pub(super) fn beam(subject: &Subject, n_steps: usize, width: usize, json: bool, out: &Printer) -> anyhow::Result<()> {
     let config = &subject.config;
     let (network_s, log_probs) = forward(config, n_steps);

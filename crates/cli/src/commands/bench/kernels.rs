@@ -1,4 +1,4 @@
-//! Capsule layers by themselves, forward and backward.
+//! Capsule layers alone, forward and backward.
 
 use anyhow::bail;
 use serde::Serialize;
@@ -11,14 +11,14 @@ use super::train::{N_FRAMES, N_UTTERANCES};
 use super::{Report, Subject, show};
 use crate::printer::Printer;
 
-/// What was measured of one operation; a backward pass counts the products of weights and of inputs.
+/// One operation; for a backward pass the products for weights and for inputs are counted.
 #[derive(Serialize)]
 struct Operation {
     name: String,
-    /// Layers of the network that are alike.
+    /// Number of layers of this shape.
     layers: usize,
     gflops: f64,
-    /// Of sgemm.
+    /// Relative to sgemm.
     share: f64,
     us_per_slice: f64,
     #[serde(skip)]
@@ -27,7 +27,7 @@ struct Operation {
     flops: f64,
 }
 
-/// All capsule layers together, then each by itself.
+/// All capsule layers together, then each shape.
 #[derive(Serialize)]
 struct Kernels {
     #[serde(flatten)]
@@ -66,11 +66,11 @@ pub(super) fn run(subject: &Subject, n_steps: usize, json: bool, out: &Printer) 
 fn show_operation(operation: &Operation, out: &Printer) -> anyhow::Result<()> {
     let Operation { name, layers, gflops, share, us_per_slice, .. } = operation;
     let share = 100.0 * share;
-    let line = format!("{layers} x {name:<40} {gflops:>6.1} GFLOP/s {share:>4.0} % {us_per_slice:>7.1} us a slice");
+    let line = format!("{layers} x {name:<40} {gflops:>6.1} GFLOP/s {share:>4.0} % {us_per_slice:>7.1} us per slice");
     Ok(out.line(line)?)
 }
 
-/// The distinct capsule layers of a network, and how many there are of each.
+/// The distinct capsule layers of a network with their counts.
 fn layers(config: &SrfConfig) -> Vec<(String, CapsuleShape, usize)> {
     let mut layers: Vec<(String, CapsuleShape, usize)> = Vec::new();
     for shape in config.capsule_shapes() {
@@ -86,7 +86,7 @@ fn layers(config: &SrfConfig) -> Vec<(String, CapsuleShape, usize)> {
     layers
 }
 
-/// Gives the router small random parameters.
+/// Sets small random parameters.
 fn fill(router: &mut Router<f32>) {
     let Routing { n_in, depth_in, .. } = router.routing();
     let n = n_in * router.routing().output_len();

@@ -1,4 +1,4 @@
-//! What the machine gives: threads, the rate of matrix products, peak memory.
+//! Measurements of the machine: time, the rate of matrix products, memory.
 
 use std::time::Instant;
 
@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use srf_kernels::{Element, View, product};
 use srf_model::random::Random;
 
-/// Seconds of each of `n_steps` runs, after two that warm up.
+/// The duration of each of `n_steps` runs in seconds, after two runs of warm-up.
 pub(super) fn time(n_steps: usize, mut run: impl FnMut()) -> Vec<f64> {
     run();
     run();
@@ -19,7 +19,7 @@ pub(super) fn time(n_steps: usize, mut run: impl FnMut()) -> Vec<f64> {
         .collect()
 }
 
-/// Products of 1024 x 1024 matrices, one on every thread at once, added up.
+/// The total rate of products of 1024 x 1024 matrices, one per thread.
 pub(super) fn sgemm_gflops() -> f64 {
     const N: usize = 1024;
     let n_threads = rayon::current_num_threads();
@@ -31,23 +31,23 @@ pub(super) fn sgemm_gflops() -> f64 {
     2.0 * (N as f64).powi(3) * n_threads as f64 / best / 1e9
 }
 
-/// `n` numbers, normal around 0 with deviation 1, by the name of what they are for.
+/// `n` standard normal numbers; the same for the same name.
 pub(super) fn noise(name: &str, n: usize) -> Vec<f32> {
     let mut random = Random::new(0, name);
     (0..n).map(|_| random.normal() as f32).collect()
 }
 
-/// Which kernels are in use.
+/// The name of the kernels in use.
 pub(super) fn row() -> &'static str {
     f32::kernels().name
 }
 
-/// The most memory this process ever held, where the system tells.
+/// Peak memory of this process, if the system reports it.
 pub(super) fn peak_mb() -> Option<f64> {
     status_mb("VmHWM:")
 }
 
-/// The memory this process holds now, where the system tells.
+/// Current memory of this process, if the system reports it.
 pub(super) fn resident_mb() -> Option<f64> {
     status_mb("VmRSS:")
 }

@@ -1,4 +1,4 @@
-//! Whole streams, from samples to text: many at once, and one for hours.
+//! Complete streams, from samples to text: many concurrently, and one for hours.
 
 use std::time::Instant;
 
@@ -15,15 +15,14 @@ use super::Subject;
 use super::machine::{noise, resident_mb};
 use crate::printer::Printer;
 
-/// What a speaker sends at once: 100 ms.
+/// 100 ms.
 const CHUNK_SAMPLES: usize = 1600;
 const RATE_HZ: u32 = 16_000;
-/// How much every one of many streams hears.
-const MANY_S: f64 = 20.0;
-/// How often the memory of a long stream is looked at.
-const LOOKS: usize = 20;
+/// Audio per stream.
+const CONCURRENT_S: f64 = 20.0;
+/// Number of memory samples of a long stream.
+const N_MEMORY_SAMPLES: usize = 20;
 
-/// What is measured, and on what.
 #[derive(Clone, Copy)]
 pub(super) struct Setup<'a> {
     pub(super) subject: &'a Subject,
@@ -31,24 +30,24 @@ pub(super) struct Setup<'a> {
     pub(super) beam: usize,
 }
 
-/// Many streams at once.
+/// Results of [`concurrent`].
 #[derive(Serialize)]
-struct Many {
+struct Concurrent {
     what: &'static str,
     streams: usize,
     beam: usize,
     threads: usize,
     speech_s: f64,
     elapsed_s: f64,
-    /// Seconds of speech of every stream for each second of work.
+    /// Seconds of speech per stream and second of work.
     times_real_time: f64,
-    /// The longest that all streams together took for 100 ms of each.
+    /// The longest time to process 100 ms of all streams.
     worst_chunk_ms: f64,
 }
 
-/// One stream for hours.
+/// Results of [`soak`].
 #[derive(Serialize)]
-struct Long {
+struct Soak {
     what: &'static str,
     hours: f64,
     beam: usize,
@@ -57,12 +56,12 @@ struct Long {
     labels: usize,
     first_mb: f64,
     last_mb: f64,
-    /// By least squares over the second half and more, after the buffers have grown to their size.
+    /// Least squares over the last three quarters, when the buffers have reached their size.
     slope_kb_per_hour: f64,
 }
 
 impl Setup<'_> {
-    /// The model directory, or the network with random weights and online normalisation.
+    /// The given model, or the network with random weights and online normalisation.
     fn recognizer(&self) -> anyhow::Result<Recognizer> {
         if let Some(dir) = self.dir {
             return Ok(Recognizer::open(dir)?);
@@ -79,19 +78,19 @@ impl Setup<'_> {
     }
 }
 
-/// Gives all of `n` streams 100 ms each, again and again.
-pub(super) fn many(setup: Setup<'_>, n: usize, json: bool, out: &Printer) -> anyhow::Result<()> {
+/// Feeds `n` streams 100 ms at a time.
+pub(super) fn concurrent(setup: Setup<'_>, n: usize, json: bool, out: &Printer) -> anyhow::Result<()> {
     ensure!((1..=100_000).contains(&n), "--streams is {n}, expected 1 to 100000");
     let recognizer = setup.recognizer()?;
     let options = setup.options();
     let mut streams = (0..n).map(|_| recognizer.stream(&options)).collect::<Result<Vec<Stream>, _>>()?;
-    let sound = speech(MANY_S);
+    let sound = speech(CONCURRENT_S);
     let start = Instant::now();
     let mut worst_s = 0.0_f64;
     for (index, _) in sound.chunks_exact(CHUNK_SAMPLES).enumerate() {
         let chunk_start = Instant::now();
         streams.par_iter_mut().enumerate().try_for_each(|(stream_index, stream)| {
-            // Every stream is somewhere else in the sound.
+            // Every stream is at another position in the audio.
             let at = (index + 7 * stream_index) * CHUNK_SAMPLES % (sound.len() - CHUNK_SAMPLES);
             stream.accept(&sound[at..at + CHUNK_SAMPLES], RATE_HZ)?;
             stream.partial();
@@ -102,7 +101,7 @@ pub(super) fn many(setup: Setup<'_>, n: usize, json: bool, out: &Printer) -> any
     }
     let elapsed_s = start.elapsed().as_secs_f64();
     let speech_s = sound.len() as f64 / f64::from(RATE_HZ);
-    let report = Many {
+    let report = Concurrent {
         what: "streams",
         streams: n,
         beam: setup.beam,
@@ -116,43 +115,44 @@ pub(super) fn many(setup: Setup<'_>, n: usize, json: bool, out: &Printer) -> any
         return Ok(out.line(serde_json::to_string(&report)?)?);
     }
     out.line(format_args!(
-        "{n} streams, beam {}, {} threads, 100 ms at a time: {:.2} times real time; at worst {:.1} ms for 100 ms of all",
+        "{n} streams, beam {}, {} threads, 100 ms at a time: {:.2} times real time; at worst {:.1} ms to process 100 ms of all",
         report.beam, report.threads, report.times_real_time, report.worst_chunk_ms
     ))?;
     Ok(())
 }
 
-/// Gives one stream hours of sound and looks at the memory in use.
-pub(super) fn long(setup: Setup<'_>, hours: f64, json: bool, out: &Printer) -> anyhow::Result<()> {
+/// Feeds one stream hours of audio and samples the memory in use.
+pub(super) fn soak(setup: Setup<'_>, hours: f64, json: bool, out: &Printer) -> anyhow::Result<()> {
     ensure!((0.01..=1000.0).contains(&hours), "--hours is {hours}, expected 0.01 to 1000");
     let recognizer = setup.recognizer()?;
     let mut stream = recognizer.stream(&setup.options())?;
     let sound = speech(600.0);
     let n_chunks = (hours * 3600.0 * f64::from(RATE_HZ) / CHUNK_SAMPLES as f64) as usize;
     let progress = out.progress("soak", n_chunks as u64);
-    let (mut labels, mut looks) = (0, Vec::new());
+    let (mut labels, mut memory) = (0, Vec::new());
     let start = Instant::now();
     for (index, chunk) in sound.chunks_exact(CHUNK_SAMPLES).cycle().take(n_chunks).enumerate() {
         stream.accept(chunk, RATE_HZ)?;
         stream.partial();
         labels += stream.take_ended().iter().map(|heard| heard.segment.tokens.len()).sum::<usize>();
         progress.inc(1);
-        if index % (n_chunks / LOOKS).max(1) == 0 {
-            looks.push((stream.heard_s() / 3600.0, resident_mb().context("this system does not tell memory in use")?));
+        if index % (n_chunks / N_MEMORY_SAMPLES).max(1) == 0 {
+            memory
+                .push((stream.heard_s() / 3600.0, resident_mb().context("this system does not report memory in use")?));
         }
     }
     progress.finish_and_clear();
     let elapsed_s = start.elapsed().as_secs_f64();
-    let settled = &looks[looks.len() / 4..];
-    let report = Long {
+    let settled = &memory[memory.len() / 4..];
+    let report = Soak {
         what: "soak",
         hours,
         beam: setup.beam,
         elapsed_s,
         real_time_factor: elapsed_s / (hours * 3600.0),
         labels,
-        first_mb: looks[0].1,
-        last_mb: looks[looks.len() - 1].1,
+        first_mb: memory[0].1,
+        last_mb: memory[memory.len() - 1].1,
         slope_kb_per_hour: 1024.0 * slope(settled),
     };
     if json {
@@ -163,12 +163,12 @@ pub(super) fn long(setup: Setup<'_>, hours: f64, json: bool, out: &Printer) -> a
         report.beam, report.elapsed_s, report.real_time_factor
     ))?;
     Ok(out.line(format_args!(
-        "memory {:.1} MB at the start, {:.1} MB at the end, slope {:.1} kB an hour",
+        "memory {:.1} MB at the start, {:.1} MB at the end, slope {:.1} kB per hour",
         report.first_mb, report.last_mb, report.slope_kb_per_hour
     ))?)
 }
 
-/// Bursts of noise with pauses between them, so that utterances end.
+/// Bursts of noise with pauses, so that utterances end.
 fn speech(seconds: f64) -> Vec<f32> {
     let mut values = noise("speech", (seconds * f64::from(RATE_HZ)) as usize);
     for (index, value) in values.iter_mut().enumerate() {
@@ -180,7 +180,7 @@ fn speech(seconds: f64) -> Vec<f32> {
     values
 }
 
-/// Of the line through points (x, y) with the least squares.
+/// The slope of the least-squares line through points (x, y).
 fn slope(points: &[(f64, f64)]) -> f64 {
     let n = points.len() as f64;
     let (mean_x, mean_y) = (points.iter().map(|p| p.0).sum::<f64>() / n, points.iter().map(|p| p.1).sum::<f64>() / n);

@@ -16,8 +16,7 @@ use srf_train::corpus::targets::Labels;
 
 use super::{Place, Targets, UnitsName, finish, no_checks};
 use crate::Exit;
-use crate::printer::Printer;
-use crate::watch::Bar;
+use crate::printer::{Bar, Printer};
 
 const MAX_HOURS: f64 = 100_000.0;
 /// Percent of the speakers in train, dev and test.

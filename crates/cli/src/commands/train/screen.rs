@@ -5,8 +5,7 @@ use srf_train::corpus::Watcher;
 use srf_train::events::{Event, Measured, Record};
 use srf_train::trainer::{Figures, TrainWatcher};
 
-use crate::printer::{Printer, human_duration};
-use crate::watch::Bar;
+use crate::printer::{Bar, Printer, human_duration};
 
 /// The bar under way and where lines go.
 pub(crate) struct Screen<'a> {

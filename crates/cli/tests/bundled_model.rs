@@ -1,4 +1,4 @@
-//! What comes with the program: the model in the box on the samples, found without being named.
+//! The model that comes with the program, found without being named, on the samples.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::Path;
