@@ -34,7 +34,8 @@ enum Command {
     Train(commands::train::Args),
     Runs(commands::runs::Args),
     Average(commands::average::Args),
-    LearnTimes(commands::learn_times::Args),
+    #[command(alias = "learn-times")]
+    FitTiming(commands::fit_timing::Args),
     Evaluate(commands::evaluate::Args),
     Reproduce(commands::reproduce::Args),
     Score(commands::score::Args),
@@ -91,7 +92,7 @@ fn run(command: Command, out: &Printer) -> anyhow::Result<Exit> {
         Command::Train(args) => commands::train::run(args, out),
         Command::Runs(args) => commands::runs::run(args, out),
         Command::Average(args) => commands::average::run(args, out),
-        Command::LearnTimes(args) => commands::learn_times::run(args, out),
+        Command::FitTiming(args) => commands::fit_timing::run(args, out),
         Command::Evaluate(args) => commands::evaluate::run(args, out),
         Command::Reproduce(args) => commands::reproduce::run(args, out),
         Command::Score(args) => commands::score::run(args, out),

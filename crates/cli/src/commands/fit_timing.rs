@@ -1,4 +1,4 @@
-//! `srf learn-times`: a model and a manifest with times in, the model with the timing of its labels out.
+//! `srf fit-timing`: estimates where the labels of a model begin and end, from a manifest with times.
 
 use std::path::PathBuf;
 
@@ -11,20 +11,21 @@ use srf_train::corpus::manifest;
 use crate::Exit;
 use crate::printer::{Bar, Printer};
 
-/// Teach a model when its labels begin and end, from a manifest with times
+/// Fit the start and end times of a model's labels, from a manifest with times
 ///
-/// A network writes a label where it is surest, somewhere inside its sound. `srf train` does this by itself where the
-/// dev part has times. Writes `times.json` into the model directory.
+/// A CTC network emits a label at one moment inside its sound. This estimates how far each label extends before and
+/// after that moment and writes `times.json` to the model directory. `srf train` does this automatically if the dev part
+/// has times.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  srf learn-times runs/digits/model data/digits/dev.jsonl")]
+  srf fit-timing runs/digits/model data/digits/dev.jsonl")]
 pub(crate) struct Args {
-    /// The model directory to teach
+    /// The model directory
     #[arg(value_name = "MODEL")]
     model: PathBuf,
 
-    /// Utterances with `words` or `phones` that the model was not trained on
+    /// Utterances with `words` or `phones`, not from the training part
     #[arg(value_name = "MANIFEST")]
     manifest: PathBuf,
 }
