@@ -63,7 +63,8 @@ fn path_of(arg: OsString) -> Option<PathBuf> {
 
 /// The path with its first missing component replaced by the most similar name in the folder.
 fn nearest_path(path: &Path) -> Option<String> {
-    let missing = path.ancestors().take_while(|ancestor| !ancestor.as_os_str().is_empty() && !ancestor.exists()).last()?;
+    let missing =
+        path.ancestors().take_while(|ancestor| !ancestor.as_os_str().is_empty() && !ancestor.exists()).last()?;
     let name = missing.file_name()?.to_string_lossy();
     let folder = missing.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let entries = std::fs::read_dir(folder).ok()?.flatten().take(MAX_ENTRIES);
