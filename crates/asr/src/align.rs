@@ -1,4 +1,4 @@
-//! A recording and what is said in it in; when each label was said, and how well, out.
+//! Forced alignment: when each label of a known transcript was spoken, and how well.
 
 use srf_audio::bulk::Utterance;
 use srf_audio::features::cmvn::CmvnStats;
@@ -8,33 +8,27 @@ use srf_text::decode::{Hypothesis, Token};
 use srf_text::output::{Segment, TokenResult};
 use srf_text::words;
 
-use crate::bulk::RecogniseError;
-use crate::heard::begin_at;
 use crate::recognizer::Recognizer;
+use crate::segment::begin_at;
+use crate::transcribe::TranscribeError;
 
 /// Why a transcript was not aligned.
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AlignError {
-    /// The recording.
     #[error(transparent)]
-    Recording(#[from] RecogniseError),
-    /// The transcript does not go with it.
+    Recording(#[from] TranscribeError),
     #[error("`{name}`: {cause}")]
-    Transcript {
-        /// The recording.
-        name: String,
-        /// Why.
-        cause: AlignCtcError,
-    },
+    Transcript { name: String, cause: AlignCtcError },
 }
 
 impl AlignError {
-    /// What may help.
+    /// What to do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Transcript { cause, .. } => cause.hint(),
-            Self::Recording(_) => None,
+            Self::Recording(error) => error.hint(),
         }
     }
 }
@@ -66,7 +60,7 @@ impl Recognizer {
         let log_prob = aligned.log_prob;
         let hypothesis = Hypothesis { tokens: aligned.tokens, words: Vec::new(), score: log_prob, log_prob };
         let mut segment =
-            words::segment(self.labels(), None, &[hypothesis], self.clockwork().clock(), self.label_timing());
+            words::segment(self.labels(), None, &[hypothesis], self.timing().clock(), self.label_timing());
         begin_at(0.0, &mut segment);
         Ok(segment)
     }
@@ -95,7 +89,7 @@ impl Recognizer {
     }
 
     fn token_result(&self, token: &Token) -> TokenResult {
-        let [start_s, end_s] = self.label_timing().span(token, self.clockwork().clock());
+        let [start_s, end_s] = self.label_timing().span(token, self.timing().clock());
         TokenResult {
             text: self.labels().symbol(token.class).unwrap_or_default().to_owned(),
             start_s: start_s.max(0.0),

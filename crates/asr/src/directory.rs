@@ -1,28 +1,43 @@
-//! A model as a directory: everything that recognition needs in, the same out.
+//! The model directory: everything that recognition needs, in files.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `config.toml` | the tables `[model]` and `[features]` of a recipe |
-//! | `weights.safetensors` | the numbers of the network ([`srf_model::weights`]) |
-//! | `labels.txt` | what its classes stand for ([`srf_text::labels`]) |
-//! | `cmvn.json` | sums of the training set's features; needed where they are normalised by them |
-//! | `times.json` | what to add to the start and end of each label, in seconds; absent where it was not learned |
-//! | `card.md` | what a person should know of the model; may be absent |
+//! | `weights.safetensors` | the weights of the network ([`srf_model::weights`]) |
+//! | `labels.txt` | the labels of its classes ([`srf_text::labels`]) |
+//! | `cmvn.json` | sums of the training set's features; required where they are normalised by them |
+//! | `times.json` | corrections of the start and end of each label, in seconds; optional |
+//! | `card.md` | the model card for people; optional |
 //!
 //! Directories are not trusted: every file has a limit, sizes are checked before anything of that size is allocated,
-//! and what does not fit together is told in one line.
+//! and parts that do not fit together are reported in one line.
+//!
+//! ```
+//! # let dir = tempfile::tempdir()?;
+//! # let path = dir.path().join("tiny");
+//! use srf::directory::{ModelParts, read, write};
+//! use srf_model::config::{FeaturesConfig, ModelConfig, SrfConfig};
+//!
+//! let labels = srf::LabelSet::new(srf::Units::Chars, ["a", "b", " "])?;
+//! let model = ModelConfig::Srf(SrfConfig { layers: 1, filters: 2, ..SrfConfig::new(labels.n_classes()) });
+//! let parts = ModelParts::untrained(model, FeaturesConfig::default(), labels, 7);
+//! write(&path, &parts)?;
+//! assert_eq!(read(&path)?, parts);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod error;
-mod statistics;
 
 pub use error::{InvalidParts, ReadModelError, WriteModelError};
 
-use std::fs::{self, File};
-use std::io::Read as _;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use srf_audio::features::cmvn::{CmvnMode, CmvnStats};
+use srf_base::files;
 use srf_model::config::{FeaturesConfig, ModelConfig, Recipe};
 use srf_model::init::initialise;
 use srf_model::params::{Layout, Params};
@@ -48,22 +63,22 @@ const MAX_CARD_BYTES: u64 = 1 << 20;
 pub struct ModelParts {
     /// The network.
     pub model: ModelConfig,
-    /// What it reads.
+    /// The features it reads.
     pub features: FeaturesConfig,
-    /// What its classes stand for.
+    /// The labels of its classes.
     pub labels: LabelSet,
     /// Sums over the features of the training set.
     pub cmvn: Option<CmvnStats>,
     /// Corrects the times of labels; empty if it was not fitted.
     pub label_timing: LabelTiming,
-    /// The numbers of the network, as [`Layout`] orders them.
+    /// The weights, in the order of [`Layout`].
     pub values: Vec<f32>,
-    /// What a person should know of it, in Markdown.
+    /// The model card, in Markdown.
     pub card: String,
 }
 
 impl ModelParts {
-    /// A model with the first weights that `seed` gives: what it writes is nonsense, how it does so is not.
+    /// A model with random weights by `seed`, for benchmarks and tests.
     pub fn untrained(model: ModelConfig, features: FeaturesConfig, labels: LabelSet, seed: u64) -> Self {
         let values = initialise::<f32>(Arc::new(Layout::new(&model)), seed).values;
         Self { model, features, labels, cmvn: None, label_timing: LabelTiming::default(), values, card: String::new() }
@@ -134,7 +149,7 @@ pub fn write(dir: &Path, parts: &ModelParts) -> Result<(), WriteModelError> {
     write(LABELS, &parts.labels.format())?;
     write(CARD, &parts.card)?;
     let times = (!parts.label_timing.is_empty()).then(|| parts.label_timing.format(&parts.labels));
-    for (name, text) in [(CMVN, parts.cmvn.as_ref().map(statistics::format)), (TIMES, times)] {
+    for (name, text) in [(CMVN, parts.cmvn.as_ref().map(format_statistics)), (TIMES, times)] {
         match text {
             Some(text) => write(name, &text)?,
             // What was learned of an earlier model must not outlive it.
@@ -148,7 +163,7 @@ pub fn write(dir: &Path, parts: &ModelParts) -> Result<(), WriteModelError> {
 
 fn read_statistics(path: PathBuf) -> Result<Option<CmvnStats>, ReadModelError> {
     let Some(text) = read_text(&path, MAX_CMVN_BYTES)? else { return Ok(None) };
-    statistics::parse(&text).map(Some).map_err(|message| ReadModelError::Cmvn { path, message })
+    parse_statistics(&text).map(Some).map_err(|message| ReadModelError::Cmvn { path, message })
 }
 
 fn read_times(path: PathBuf, labels: &LabelSet) -> Result<LabelTiming, ReadModelError> {
@@ -158,16 +173,38 @@ fn read_times(path: PathBuf, labels: &LabelSet) -> Result<LabelTiming, ReadModel
 
 /// The text of a file of limited size; `None` where there is no such file.
 fn read_text(path: &Path, most: u64) -> Result<Option<String>, ReadModelError> {
-    let io = |source| ReadModelError::Io { path: path.to_owned(), source };
-    let file = match File::open(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        opened => opened.map_err(io)?,
-    };
-    let mut limited = file.take(most + 1);
-    let mut text = String::new();
-    limited.read_to_string(&mut text).map_err(io)?;
-    if limited.limit() == 0 {
-        return Err(ReadModelError::TooLarge { path: path.to_owned(), most });
+    match files::read_text_at_most(path, most) {
+        Ok(Some(text)) => Ok(Some(text)),
+        Ok(None) => Err(ReadModelError::TooLarge { path: path.to_owned(), most }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(ReadModelError::Io { path: path.to_owned(), source }),
     }
-    Ok(Some(text))
+}
+
+/// The object in `cmvn.json`.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Statistics {
+    n_frames: f64,
+    sums: Vec<f64>,
+    squares: Vec<f64>,
+}
+
+fn format_statistics(stats: &CmvnStats) -> String {
+    let values = stats.to_kaldi();
+    let (sums, squares) = values.split_at(values.len() / 2);
+    let without_last = |row: &[f64]| row[..stats.n_dims()].to_vec();
+    let statistics =
+        Statistics { n_frames: stats.n_frames(), sums: without_last(sums), squares: without_last(squares) };
+    serde_json::to_string(&statistics).expect("numbers and lists of them have a JSON form") + "\n"
+}
+
+fn parse_statistics(text: &str) -> Result<CmvnStats, String> {
+    let Statistics { n_frames, sums, squares } = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    if sums.len() != squares.len() {
+        return Err(format!("found {} sums and {} squares, expected as many of each", sums.len(), squares.len()));
+    }
+    let expected = "expected at least one frame and finite numbers";
+    CmvnStats::from_kaldi(&[sums.as_slice(), &[n_frames], &squares, &[0.0]].concat())
+        .ok_or_else(|| format!("found statistics of {n_frames} frames, {expected}"))
 }

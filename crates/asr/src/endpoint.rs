@@ -1,12 +1,14 @@
-//! Where an utterance ends: log-probabilities in, one slice after the other; now and then a reason to end it out.
+//! Endpoint rules: when an utterance ends by itself.
 //!
-//! Three rules with the names that are usual in the field, each of the form "this much silence, after this much
-//! utterance, with or without anything said", and the end-of-sentence label where the model has one.
-//! A slice is silent when its likeliest class is the blank, a silence, the space or the end of the sentence.
+//! Three rules with the usual names, each of the form "this much silence, after this much utterance, with or without
+//! speech", and the end-of-sentence label where the model has one.
+//! A slice is silent when its most probable class is the blank, a silence, the space or the end of the sentence.
 //! Only a silent slice ends an utterance, so that no label is cut in two; an utterance that is never silent ends all
 //! the same at twice the length of a rule that names one.
 
+use srf_base::silence::is_silence;
 use srf_text::labels::{LabelSet, PADDING};
+use srf_text::output::EndReason;
 
 /// When a rule ends an utterance: all three must hold.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,37 +50,6 @@ impl Default for EndpointRules {
     }
 }
 
-/// Why an utterance ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EndReason {
-    /// [`EndpointRules::rule1`].
-    Rule1,
-    /// [`EndpointRules::rule2`].
-    Rule2,
-    /// [`EndpointRules::rule3`].
-    Rule3,
-    /// The label that ends a sentence.
-    EndOfSentence,
-    /// The stream was flushed or ended.
-    Flush,
-}
-
-impl EndReason {
-    /// As it is written in results.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Rule1 => "rule1",
-            Self::Rule2 => "rule2",
-            Self::Rule3 => "rule3",
-            Self::EndOfSentence => "end_of_sentence",
-            Self::Flush => "flush",
-        }
-    }
-}
-
-/// Phones that stand for nothing said.
-const SILENCES: &[&str] = &["sil", "SIL", "<sil>", "sp", "h#", "pau", "epi"];
-
 /// What a class is to the rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -96,7 +67,7 @@ impl Kinds {
         let kind = |class: usize| match labels.symbol(class) {
             None | Some(" ") => Kind::Silence,
             Some(_) if Some(class) == labels.end_of_sentence() => Kind::EndOfSentence,
-            Some(symbol) if SILENCES.contains(&symbol) => Kind::Silence,
+            Some(symbol) if is_silence(symbol) => Kind::Silence,
             Some(_) => Kind::Speech,
         };
         Self((0..labels.n_classes()).map(kind).collect())
@@ -125,7 +96,7 @@ impl Endpointer {
 
     /// Takes the next slice; the reason if the utterance ends with it.
     pub(crate) fn accept(&mut self, log_probs: &[f32], kinds: &Kinds) -> Option<EndReason> {
-        let kind = kinds.0[likeliest(log_probs)];
+        let kind = kinds.0[most_probable(log_probs)];
         self.n_slices += 1;
         self.n_silent = if kind == Kind::Speech { 0 } else { self.n_silent + 1 };
         self.has_speech |= kind == Kind::Speech;
@@ -149,7 +120,7 @@ impl Endpointer {
 }
 
 /// The class with the largest value, padding never; the first of equals.
-pub(crate) fn likeliest(log_probs: &[f32]) -> usize {
+pub(crate) fn most_probable(log_probs: &[f32]) -> usize {
     let mut best = PADDING + 1;
     for class in PADDING + 1..log_probs.len() {
         if log_probs[class] > log_probs[best] {

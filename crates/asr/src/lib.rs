@@ -1,62 +1,87 @@
-//! Samples in, text out.
-//!
-//! A [`Recognizer`] is a model read from its [`directory`], shared by everybody; a [`Stream`] is one speaker's state.
-//! There is one engine: a file is a stream fed quickly, so that files, live streams and evaluation give the same bits.
+//! `srf` recognises speech with networks made of capsules.
 //!
 //! ```no_run
-//! use srf::{Recognizer, StreamOptions};
+//! let recognizer = srf::Recognizer::open("models/en")?;
+//! println!("{}", recognizer.transcribe("talk.flac")?.text());
 //!
-//! let recognizer = Recognizer::open("my-model")?;
-//! let mut stream = recognizer.stream(&StreamOptions::default())?;
+//! let mut stream = recognizer.stream(&Default::default())?;
 //! # let microphone: Vec<Vec<f32>> = Vec::new();
 //! for samples in microphone {
-//!     // On the scale of 16-bit integers: full scale is 32768.
-//!     stream.accept(&samples, 48_000)?;
-//!     for ended in stream.take_ended() {
-//!         println!("{}", ended.segment.text);
+//!     stream.accept(&samples, 48_000)?; // from -1 to 1; 16-bit samples: `accept_i16`
+//!     for segment in stream.take_ended() {
+//!         println!("{}", segment.text);
 //!     }
 //!     if let Some(so_far) = stream.partial() {
-//!         println!("... {}", so_far.segment.text);
+//!         println!("... {}", so_far.text);
 //!     }
 //! }
-//! for ended in stream.finish() {
-//!     println!("{}", ended.segment.text);
+//! for segment in stream.finish() {
+//!     println!("{}", segment.text);
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The way of a sample: `front` (resampling and features), [`Listener`] (normalisation and network), [`Stream`]
-//! (decoder, [`endpoint`] rules and what `record` notes for delays and evidence), [`Heard`].
-//! [`bulk`] recognises lists on all cores, [`mod@align`] times a transcript that is known, [`health`] tells how layers
-//! route, [`verify`] tries the promise that a stream equals its file.
+//! A [`Recognizer`] is a model read from its [`directory`]; all threads share it. A [`Stream`] is the state of one
+//! speaker. Results are [`Segment`]s, each between two endpoints, and [`Transcript`]s of whole recordings, which can be
+//! written in every [`Format`]. Files are streams fed quickly, so that files, live streams and evaluation give the same
+//! bits.
+//!
+//! [`StreamOptions`] choose the search, the language model and other sources of knowledge ([`text::fusion`]), endpoint
+//! rules and alternatives. [`mod@align`] finds the times of a known transcript, [`verify`] checks that a stream equals
+//! its file. Everything else of [`audio`] and [`text`] is re-exported as it is.
 
 pub mod align;
-pub mod bulk;
-pub mod delay;
 pub mod directory;
 pub mod endpoint;
 pub mod features;
-pub mod health;
 pub mod verify;
 
 mod default_model;
-mod front;
-mod heard;
 mod listener;
-mod options;
 mod recognizer;
-mod record;
+mod segment;
 mod stream;
+mod transcribe;
+
+pub use srf_audio as audio;
+pub use srf_text as text;
+
+pub use srf_audio::bulk::Utterance;
+pub use srf_audio::{Channel, ReadAudioError, Selection};
+pub use srf_text::decode::{DecoderConfig, Search};
+pub use srf_text::labels::{LabelSet, Units};
+pub use srf_text::output::{
+    Alternative, Delay, EndReason, Evidence, Format, Segment, TokenResult, Transcript, UnknownFormat, Word,
+};
 
 pub use default_model::{NoModelError, default_model};
-pub use front::AcceptError;
-pub use heard::Heard;
-pub use listener::Listener;
-pub use options::{StartStreamError, StreamOptions};
+pub use directory::{InvalidParts, ModelParts, ReadModelError};
+pub use endpoint::{EndpointRules, Rule};
+pub use listener::{AcceptError, Listener};
 pub use recognizer::Recognizer;
-pub use stream::Stream;
+pub use segment::Timing;
+pub use stream::{StartStreamError, Stream, StreamOptions};
+pub use transcribe::TranscribeError;
 
-/// The tutorial's program is built by the tests.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/TUTORIAL.md")]
-struct Tutorial;
+/// A tiny model with random weights, for the examples in this documentation.
+#[doc(hidden)]
+pub mod doc {
+    use srf_model::config::{Cmvn, FeaturesConfig, ModelConfig, PerLayer, SrfConfig};
+
+    use crate::{LabelSet, ModelParts, Recognizer, Units};
+
+    /// It knows three letters and the space.
+    pub fn recognizer() -> Recognizer {
+        let features = FeaturesConfig { mel_bins: 4, cmvn: Cmvn::Online, ..FeaturesConfig::default() };
+        let labels = LabelSet::new(Units::Chars, [" ", "a", "b", "c"]).expect("four different letters");
+        let model = ModelConfig::Srf(SrfConfig {
+            features: features.n_features(),
+            filters: 2,
+            layers: 1,
+            primary_height: 2,
+            hidden_height: PerLayer::Same(2),
+            ..SrfConfig::new(labels.n_classes())
+        });
+        Recognizer::from_parts(ModelParts::untrained(model, features, labels, 0)).expect("the parts fit")
+    }
+}

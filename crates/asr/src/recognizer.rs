@@ -1,42 +1,47 @@
-//! The recogniser: a model in, any number of streams out.
-//!
-//! It never changes and is shared by all threads; cloning it copies a pointer.
+//! The recogniser: a model that is ready to transcribe and to start streams.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use srf_audio::features::cmvn::{CmvnMode, CmvnStats};
+use srf_audio::features::cmvn::{CmvnMode, CmvnStats, Normalizer};
 use srf_audio::features::{Extractor, FeaturesConfig};
 use srf_model::config::ModelConfig;
 use srf_model::inference::Inference;
 use srf_text::label_timing::LabelTiming;
 use srf_text::labels::LabelSet;
 
-use crate::delay::Clockwork;
 use crate::directory::{self, InvalidParts, ModelParts, ReadModelError};
 use crate::endpoint::Kinds;
-use crate::front::Front;
-use crate::listener::Listener;
-use crate::options::{StartStreamError, StreamOptions};
-use crate::stream::Stream;
+use crate::listener::{Front, Listener};
+use crate::segment::Timing;
+use crate::stream::{StartStreamError, Stream, StreamOptions};
 
-/// A model that is ready to recognise.
+/// A model that is ready to transcribe.
+///
+/// It never changes and can be shared by all threads; cloning it copies a pointer.
+///
+/// ```no_run
+/// let recognizer = srf::Recognizer::open("models/en")?;
+/// println!("{}", recognizer.transcribe("talk.flac")?.text());
+/// let mut stream = recognizer.stream(&Default::default())?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct Recognizer {
     shared: Arc<Shared>,
 }
 
-/// What all streams of a recogniser use.
+/// What all streams of a recogniser share.
 pub(crate) struct Shared {
     pub(crate) front_end: FeaturesConfig,
-    /// One at its start, tables built, to be copied.
+    /// At its start, with its tables built, to be cloned.
     extractor: Extractor,
     pub(crate) network: Arc<Inference<f32>>,
     pub(crate) labels: LabelSet,
     pub(crate) kinds: Kinds,
     pub(crate) cmvn: Option<CmvnStats>,
     pub(crate) label_timing: LabelTiming,
-    pub(crate) clockwork: Clockwork,
+    pub(crate) timing: Timing,
     pub(crate) card: String,
 }
 
@@ -45,17 +50,22 @@ impl Shared {
     pub(crate) fn front(&self) -> Front {
         Front::new(self.extractor.clone(), self.front_end.rate_hz)
     }
+
+    /// The normalisation of a stream, with the statistics of its speaker where they are known.
+    pub(crate) fn normalizer(&self, speaker: Option<&CmvnStats>) -> Normalizer {
+        Normalizer::new(&self.front_end.cmvn, self.front_end.n_dims(), speaker, self.cmvn.as_ref())
+    }
 }
 
 impl Recognizer {
-    /// Reads a model directory.
+    /// Reads a [model directory](crate::directory).
     pub fn open(dir: impl AsRef<Path>) -> Result<Self, ReadModelError> {
         let dir = dir.as_ref();
         let parts = directory::read(dir)?;
         Self::from_parts(parts).map_err(|cause| ReadModelError::Parts { path: dir.to_owned(), cause })
     }
 
-    /// A recogniser of a model in memory.
+    /// A recogniser of a model in memory; see [`ModelParts::untrained`] for one with random weights.
     pub fn from_parts(parts: ModelParts) -> Result<Self, InvalidParts> {
         parts.check()?;
         let ModelParts { model, features, labels, cmvn, label_timing, values, card } = parts;
@@ -63,7 +73,7 @@ impl Recognizer {
         let network = Inference::new(&model, &values);
         let shared = Shared {
             extractor: Extractor::new(&front_end)?,
-            clockwork: Clockwork::new(&front_end, &network),
+            timing: Timing::new(&front_end, &network),
             kinds: Kinds::new(&labels),
             front_end,
             network,
@@ -81,7 +91,7 @@ impl Recognizer {
         Stream::new(Arc::clone(&self.shared), listener, options)
     }
 
-    /// The hearing half of a stream alone; `statistics` are the speaker's, where they are known.
+    /// The acoustic half of a stream alone; `statistics` are the speaker's, where they are known.
     pub fn listener(&self, statistics: Option<CmvnStats>) -> Result<Listener, StartStreamError> {
         let expected = self.shared.front_end.n_dims();
         if let Some(found) = statistics.as_ref().map(CmvnStats::n_dims).filter(|found| *found != expected) {
@@ -112,22 +122,22 @@ impl Recognizer {
         self.shared.network.config()
     }
 
-    /// The front end.
+    /// The features that the model reads.
     pub fn features(&self) -> &FeaturesConfig {
         &self.shared.front_end
     }
 
-    /// What a person should know of the model, in Markdown; may be empty.
+    /// The model card, in Markdown; may be empty.
     pub fn card(&self) -> &str {
         &self.shared.card
     }
 
-    /// When slices are said and when they are known.
-    pub fn clockwork(&self) -> &Clockwork {
-        &self.shared.clockwork
+    /// When slices are spoken and when they can be known.
+    pub fn timing(&self) -> &Timing {
+        &self.shared.timing
     }
 
-    /// Whether results come while the speaker talks; otherwise they come at the end.
+    /// Whether results come while the speaker talks; otherwise they come at the end of each utterance.
     pub fn can_stream(&self) -> bool {
         self.shared.network.look_ahead_frames().is_some()
     }

@@ -1,30 +1,111 @@
-//! One speaker's stream: samples in, in chunks of any size and at any rate; what was heard out.
+//! One speaker's stream: samples of any rate to segments.
 //!
-//! Memory does not grow with the length of the stream, only with the length of the utterance that it is in, which
-//! endpoint rules limit; what has ended waits in the stream until it is taken.
+//! Memory does not grow with the length of the stream, only with the length of the current utterance, which endpoint
+//! rules limit; segments that have ended wait in the stream until they are taken.
 
 use std::sync::Arc;
 use std::time::Instant;
 
+use srf_audio::I16_SCALE;
+use srf_audio::features::cmvn::CmvnStats;
 use srf_model::stream::TapConfig;
-use srf_text::decode::Decoder;
+use srf_text::decode::{Decoder, DecoderConfig};
 use srf_text::fusion::{Fusion, Lexicon};
+use srf_text::output::{EndReason, Segment};
 
-use crate::endpoint::{EndReason, Endpointer};
-use crate::front::AcceptError;
-use crate::heard::Heard;
-use crate::listener::Listener;
-use crate::options::{StartStreamError, StreamOptions};
+use crate::endpoint::{EndpointRules, Endpointer};
+use crate::listener::{AcceptError, Listener};
 use crate::recognizer::Shared;
-use crate::record::Record;
+use crate::segment::{Record, segment};
 
-/// Samples taken in at a time, so that a file fed at once does not pile up.
+/// Samples processed at a time, so that a file fed at once does not pile up.
 const PIECE_SAMPLES: usize = 1 << 13;
 
-/// More hypotheses than this are no alternatives.
 const MAX_N_BEST: usize = 1000;
 
-/// The state of one speaker.
+/// How a stream decodes, when it ends utterances, and what it reports.
+///
+/// ```
+/// use srf::{DecoderConfig, EndpointRules, Search, StreamOptions};
+///
+/// let decoder = DecoderConfig { search: Search::Beam { width: 8 }, ..Default::default() };
+/// let mut rules = EndpointRules::default();
+/// rules.rule2.min_trailing_silence_s = 0.8;
+/// let options = StreamOptions { decoder, endpoint: Some(rules), n_best: 3, ..Default::default() };
+/// # let _ = options;
+/// ```
+#[derive(Clone, Debug)]
+pub struct StreamOptions {
+    /// Greedy or beam search; language model, lexicon and hotwords.
+    pub decoder: DecoderConfig,
+    /// Hypotheses per segment, at least 1.
+    pub n_best: usize,
+    /// When an utterance ends by itself; `None` for recordings of single utterances.
+    pub endpoint: Option<EndpointRules>,
+    /// Statistics of the speaker's features, for models that normalise by speaker.
+    pub statistics: Option<CmvnStats>,
+    /// Whether tokens carry what the routing decided; only networks of capsules can report it.
+    pub has_evidence: bool,
+}
+
+impl Default for StreamOptions {
+    fn default() -> Self {
+        Self {
+            decoder: DecoderConfig::default(),
+            n_best: 1,
+            endpoint: Some(EndpointRules::default()),
+            statistics: None,
+            has_evidence: false,
+        }
+    }
+}
+
+/// Why a stream could not be started.
+#[allow(missing_docs, reason = "the messages say what the fields are")]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartStreamError {
+    #[error("the model normalises features by speaker, and no statistics of this speaker are known")]
+    NoSpeakerStatistics,
+    #[error("the speaker's statistics have {found} values per frame, but a frame has {expected}")]
+    StatisticsWidth { found: usize, expected: usize },
+    #[error("{found} hypotheses were asked for, expected 1 to {most}")]
+    NBest { found: usize, most: usize },
+}
+
+impl StartStreamError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoSpeakerStatistics => Some(
+                "transcribe a file, which is read twice; for live speech train with `features.cmvn = \"online\"`"
+                    .to_owned(),
+            ),
+            _ => None,
+        }
+    }
+}
+
+/// The state of one speaker's stream; made by [`Recognizer::stream`](crate::Recognizer::stream).
+///
+/// ```
+/// # let recognizer = srf::doc::recognizer();
+/// # let microphone = vec![vec![0.0_f32; 4800]; 3];
+/// let mut stream = recognizer.stream(&Default::default())?;
+/// for samples in microphone {
+///     stream.accept(&samples, 48_000)?;
+///     for segment in stream.take_ended() {
+///         println!("{}", segment.text);
+///     }
+///     if let Some(so_far) = stream.partial() {
+///         println!("... {}", so_far.text);
+///     }
+/// }
+/// for segment in stream.finish() {
+///     println!("{}", segment.text);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Stream {
     shared: Arc<Shared>,
     listener: Listener,
@@ -34,8 +115,10 @@ pub struct Stream {
     n_best: usize,
     has_evidence: bool,
     record: Record,
-    ended: Vec<Heard>,
+    ended: Vec<Segment>,
     log_probs: Vec<f32>,
+    /// 16-bit samples as floats, reused between calls.
+    converted: Vec<f32>,
 }
 
 impl Stream {
@@ -50,25 +133,26 @@ impl Stream {
         }
         let n_classes = shared.labels.n_classes();
         let has_evidence = options.has_evidence && listener.tap(Some(TapConfig::default()));
-        let slice_s = shared.clockwork.slice_s();
+        let slice_s = shared.timing.slice_s();
         Ok(Self {
             decoder: Decoder::new(n_classes, &options.decoder),
             fusion: options.decoder.fusion.clone(),
             endpointer: options.endpoint.map(|rules| Endpointer::new(rules, slice_s)),
-            record: Record::new(shared.clockwork, n_classes),
+            record: Record::new(shared.timing, n_classes),
             n_best,
             has_evidence,
             listener,
             shared,
             ended: Vec::new(),
             log_probs: Vec::new(),
+            converted: Vec::new(),
         })
     }
 
-    /// Takes samples on the scale of 16-bit integers (full scale is 32768), at `rate_hz`.
+    /// Accepts mono samples from -1 to 1.
     pub fn accept(&mut self, samples: &[f32], rate_hz: u32) -> Result<(), AcceptError> {
         let start = Instant::now();
-        // With no samples at all the rate is still looked at.
+        // The rate is checked even if there are no samples.
         let n_pieces = samples.len().div_ceil(PIECE_SAMPLES).max(1);
         for index in 0..n_pieces {
             let from = index * PIECE_SAMPLES;
@@ -79,28 +163,45 @@ impl Stream {
         Ok(())
     }
 
-    /// What the current utterance sounds like so far; nothing if nothing was said.
-    pub fn partial(&self) -> Option<Heard> {
-        Heard::new(&[self.decoder.best()], &self.shared, self.lexicon(), &self.record, None)
+    /// Accepts mono samples of 16 bits.
+    ///
+    /// ```
+    /// # let recognizer = srf::doc::recognizer();
+    /// let mut stream = recognizer.stream(&Default::default())?;
+    /// stream.accept_i16(&[0, 1200, -800], 16_000)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn accept_i16(&mut self, samples: &[i16], rate_hz: u32) -> Result<(), AcceptError> {
+        let mut converted = std::mem::take(&mut self.converted);
+        converted.clear();
+        converted.extend(samples.iter().map(|&sample| f32::from(sample) / I16_SCALE));
+        let accepted = self.accept(&converted, rate_hz);
+        self.converted = converted;
+        accepted
     }
 
-    /// Takes the utterances that have ended.
-    pub fn take_ended(&mut self) -> Vec<Heard> {
+    /// The current utterance so far; `None` if nothing was recognised yet.
+    pub fn partial(&self) -> Option<Segment> {
+        segment(&[self.decoder.best()], &self.shared, self.lexicon(), &self.record, None)
+    }
+
+    /// Takes the segments that have ended.
+    pub fn take_ended(&mut self) -> Vec<Segment> {
         std::mem::take(&mut self.ended)
     }
 
-    /// Ends the utterance now: what waited for later samples comes out. The stream goes on, and so do its times.
+    /// Ends the utterance now, without waiting for later samples. The stream goes on, and so do its times.
     pub fn flush(&mut self) {
         let start = Instant::now();
         self.listener.flush(&mut self.log_probs);
         self.decode(start);
         self.end(EndReason::Flush);
         let next_slice = self.decoder.n_slices();
-        self.record.restart(next_slice, self.listener.heard_s());
+        self.record.restart(next_slice, self.listener.accepted_s());
     }
 
-    /// Ends the stream: all utterances that were not taken yet. The stream is at its start again.
-    pub fn finish(&mut self) -> Vec<Heard> {
+    /// Ends the stream and returns the segments that were not taken yet. The stream is at its start again.
+    pub fn finish(&mut self) -> Vec<Segment> {
         self.flush();
         let ended = self.take_ended();
         self.reset();
@@ -117,9 +218,9 @@ impl Stream {
         self.record.restart(0, 0.0);
     }
 
-    /// How much was heard, in seconds since the start.
-    pub fn heard_s(&self) -> f64 {
-        self.listener.heard_s()
+    /// Length of all samples accepted since the start, in seconds.
+    pub fn accepted_s(&self) -> f64 {
+        self.listener.accepted_s()
     }
 
     /// Decodes what is in `log_probs`, slice by slice.
@@ -128,7 +229,7 @@ impl Stream {
         let n_classes = self.shared.labels.n_classes();
         for (index, slice) in log_probs.chunks_exact(n_classes).enumerate() {
             self.decoder.accept(slice);
-            self.record.note(self.listener.heard_s(), 1000.0 * start.elapsed().as_secs_f64());
+            self.record.note(self.listener.accepted_s(), 1000.0 * start.elapsed().as_secs_f64());
             if self.has_evidence {
                 let mass = self.listener.taps().map_or(&[][..], |taps| taps.class_mass());
                 self.record.note_routing(slice, &mass[index * n_classes..][..n_classes]);
@@ -148,8 +249,8 @@ impl Stream {
     /// Ends the utterance.
     fn end(&mut self, reason: EndReason) {
         let hypotheses = self.decoder.finish(self.n_best);
-        let heard = Heard::new(&hypotheses, &self.shared, self.lexicon(), &self.record, Some(reason));
-        self.ended.extend(heard);
+        let segment = segment(&hypotheses, &self.shared, self.lexicon(), &self.record, Some(reason));
+        self.ended.extend(segment);
         self.begin();
     }
 

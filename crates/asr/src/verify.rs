@@ -1,17 +1,15 @@
-//! The promise that a stream equals its file, tried on somebody's own recording: samples in, what was compared and
-//! every difference out.
+//! A check that a stream equals its file: one recording, cut in many ways, must give the same bits.
 //!
-//! The recording goes through the recogniser whole and then cut in many ways: sample by sample, in pieces of random
-//! sizes with empty ones among them. Log-probabilities are compared bit for bit, and all that was heard with its times
-//! and confidences.
+//! The recording goes through the recogniser at once and then cut into pieces: sample by sample, and in pieces of
+//! random sizes, some of them empty. Log-probabilities are compared bit for bit, and all segments with their times and
+//! confidences.
 
-use srf_audio::features::cmvn::CmvnStats;
+use srf_text::output::Segment;
 
-use crate::bulk::RecogniseError;
-use crate::front::AcceptError;
-use crate::heard::Heard;
-use crate::options::StreamOptions;
+use crate::listener::AcceptError;
 use crate::recognizer::Recognizer;
+use crate::stream::StreamOptions;
+use crate::transcribe::TranscribeError;
 
 /// One way to cut a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,12 +20,12 @@ pub enum Chunking {
     Random {
         /// The longest piece.
         most: usize,
-        /// What they are drawn from.
+        /// Seed of the sizes.
         seed: u64,
     },
 }
 
-/// The cut that does most calls, the usual one of telephones, a long one, and random ones by `seed`.
+/// Single samples, pieces of 160 (10 ms of telephone speech) and of 16,000, and `n_random` random cuts by `seed`.
 pub fn chunkings(n_random: usize, seed: u64) -> Vec<Chunking> {
     const LONGEST: [usize; 4] = [3, 200, 5000, 100_000];
     let random = |index: usize| Chunking::Random { most: LONGEST[index % LONGEST.len()], seed: seed + index as u64 };
@@ -39,46 +37,25 @@ pub fn chunkings(n_random: usize, seed: u64) -> Vec<Chunking> {
 pub struct Trace {
     /// `[slices, classes]`.
     pub log_probs: Vec<f32>,
-    /// What was heard, delays left out: they are of the clock.
-    pub heard: Vec<Heard>,
-    /// Calls it took.
+    /// Without delays, which depend on the clock.
+    pub segments: Vec<Segment>,
+    /// Calls of `accept`.
     pub n_chunks: usize,
 }
 
-/// Where two traces part.
+/// Where two traces differ.
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Difference {
-    /// One has more slices.
     #[error("{found} log-probabilities, expected {expected}")]
-    Count {
-        /// How many there are.
-        found: usize,
-        /// How many the whole recording gave.
-        expected: usize,
-    },
-    /// A log-probability has other bits.
+    Count { found: usize, expected: usize },
     #[error("slice {slice}, class {class}: log-probability {found}, expected {expected}")]
-    LogProb {
-        /// The slice.
-        slice: usize,
-        /// The class.
-        class: usize,
-        /// What it is.
-        found: f32,
-        /// What the whole recording gave.
-        expected: f32,
-    },
-    /// The text, a time or a confidence.
-    #[error("heard `{found}`, expected `{expected}`, or other times or confidences")]
-    Heard {
-        /// What was heard.
-        found: String,
-        /// What was heard of the whole recording.
-        expected: String,
-    },
+    LogProb { slice: usize, class: usize, found: f32, expected: f32 },
+    #[error("recognised `{found}`, expected `{expected}`, or other times or confidences")]
+    Segments { found: String, expected: String },
 }
 
-/// The first difference between what a recording gave in pieces and whole; none if every bit is the same.
+/// The first difference between a recording cut into pieces and at once; `None` if every bit is the same.
 pub fn compare(found: &Trace, expected: &Trace, n_classes: usize) -> Option<Difference> {
     if found.log_probs.len() != expected.log_probs.len() {
         return Some(Difference::Count { found: found.log_probs.len(), expected: expected.log_probs.len() });
@@ -90,19 +67,19 @@ pub fn compare(found: &Trace, expected: &Trace, n_classes: usize) -> Option<Diff
         return Some(Difference::LogProb { slice, class, found, expected });
     }
     let text =
-        |trace: &Trace| trace.heard.iter().map(|heard| heard.segment.text.as_str()).collect::<Vec<_>>().join(" ");
-    (found.heard != expected.heard).then(|| Difference::Heard { found: text(found), expected: text(expected) })
+        |trace: &Trace| trace.segments.iter().map(|segment| segment.text.as_str()).collect::<Vec<_>>().join(" ");
+    (found.segments != expected.segments).then(|| Difference::Segments { found: text(found), expected: text(expected) })
 }
 
 impl Recognizer {
-    /// What the recogniser makes of `samples` cut by `chunking`, or whole.
+    /// What the recogniser makes of `samples` from -1 to 1, cut by `chunking` or at once.
     pub fn trace(
         &self,
         samples: &[f32],
         rate_hz: u32,
         chunking: Option<&Chunking>,
         options: &StreamOptions,
-    ) -> Result<Trace, RecogniseError> {
+    ) -> Result<Trace, TranscribeError> {
         let mut listener = self.listener(options.statistics.clone())?;
         let mut stream = self.stream(options)?;
         let mut trace = Trace::default();
@@ -112,26 +89,15 @@ impl Recognizer {
             stream.accept(piece, rate_hz)
         };
         let name = || "samples".to_owned();
-        cut(samples, chunking, &mut accept).map_err(|cause| RecogniseError::Accept { name: name(), cause })?;
+        cut(samples, chunking, &mut accept).map_err(|cause| TranscribeError::Accept { name: name(), cause })?;
         listener.flush(&mut trace.log_probs);
-        trace.heard = stream.finish();
-        trace.heard.iter_mut().flat_map(|heard| &mut heard.segment.tokens).for_each(|token| token.delay = None);
+        trace.segments = stream.finish();
+        trace.segments.iter_mut().flat_map(|segment| &mut segment.tokens).for_each(|token| token.delay = None);
         Ok(trace)
-    }
-
-    /// Sums over the features of `samples`, from which they can be normalised.
-    pub fn statistics_of(&self, samples: &[f32], rate_hz: u32) -> Result<CmvnStats, AcceptError> {
-        let mut front = self.shared().front();
-        let mut frames = Vec::new();
-        front.accept(samples, rate_hz, &mut frames)?;
-        front.flush(&mut frames);
-        let mut stats = CmvnStats::new(self.features().n_dims());
-        stats.add(&frames);
-        Ok(stats)
     }
 }
 
-/// Gives `accept` the pieces of `samples`.
+/// Calls `accept` with the pieces of `samples`.
 fn cut(
     samples: &[f32],
     chunking: Option<&Chunking>,

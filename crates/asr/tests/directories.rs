@@ -81,7 +81,7 @@ fn parts_that_do_not_fit_are_told() {
 
     let dir = written(&with_statistics());
     fs::write(dir.path().join("cmvn.json"), r#"{"n_frames": 2, "sums": [1, 2], "squares": [1, 4]}"#).unwrap();
-    assert_eq!(told(dir.path()), "`DIR`: the statistics are of 2 values a frame, but a frame has 18");
+    assert_eq!(told(dir.path()), "`DIR`: the statistics are of 2 values per frame, but a frame has 18");
 
     let dir = written(&with_statistics());
     let config = fs::read_to_string(dir.path().join("config.toml")).unwrap();

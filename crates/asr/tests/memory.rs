@@ -23,7 +23,7 @@ fn half_an_hour_through_one_stream_needs_no_more_memory_than_its_first_minutes()
     let mut hear = |n_minutes: usize| {
         for _ in 0..n_minutes {
             minute.chunks(3200).for_each(|piece| stream.accept(piece, 16_000).unwrap());
-            n_tokens += stream.take_ended().iter().map(|heard| heard.segment.tokens.len()).sum::<usize>();
+            n_tokens += stream.take_ended().iter().map(|heard| heard.tokens.len()).sum::<usize>();
         }
     };
     hear(3);

@@ -34,7 +34,7 @@ fn both_directions_answer_at_the_end_and_the_same_in_any_pieces() {
     assert_eq!(read(dir.path()).unwrap(), backward());
     let recognizer = Recognizer::open(dir.path()).unwrap();
     assert!(!recognizer.can_stream());
-    assert_eq!(recognizer.clockwork().algorithmic_ms(), None);
+    assert_eq!(recognizer.timing().algorithmic_ms(), None);
     let samples = tiny::sound(1, 40_000);
     let options = StreamOptions { has_evidence: true, ..StreamOptions::default() };
     let mut stream = recognizer.stream(&options).unwrap();
@@ -45,7 +45,7 @@ fn both_directions_answer_at_the_end_and_the_same_in_any_pieces() {
         }
         stream.finish()
     });
-    for token in heard.iter_mut().flatten().flat_map(|heard| &mut heard.segment.tokens) {
+    for token in heard.iter_mut().flatten().flat_map(|heard| &mut heard.tokens) {
         let delay = token.delay.take().unwrap();
         // All that was waited for is the end: 2.5 s from the start.
         let known_s = token.start_s + delay.algorithmic_ms / 1000.0;

@@ -38,7 +38,7 @@ print(best)
 ";
 
 fn main() {
-    let samples: Vec<f32> = (0..N_SAMPLES).map(|i| (i * 7919 % 20_011) as f32 - 10_005.0).collect();
+    let samples: Vec<f32> = (0..N_SAMPLES).map(|i| ((i * 7919 % 20_011) as f32 - 10_005.0) / 32768.0).collect();
     let plain = FeaturesConfig { dither: 0.0, delta_order: 0, ..FeaturesConfig::default() };
     println!("static, 41 values, no dither: {:>6.0} times real time", times_real_time(&plain, &samples));
     if let Some(python) = std::env::args().nth(1) {

@@ -13,7 +13,7 @@ use rayon::prelude::*;
 
 use crate::ark::{self, Matrix};
 use crate::error::ReadAudioError;
-use crate::features::cmvn::{Cmvn, CmvnMode, CmvnStats, OnlineCmvn};
+use crate::features::cmvn::{CmvnMode, CmvnStats, Normalizer};
 use crate::features::{Extractor, FeaturesConfig, FeaturesConfigError};
 use crate::recording::{Recording, Selection};
 use crate::resample::{ResampleError, Resampler};
@@ -25,17 +25,42 @@ const BATCH_UTTERANCES: usize = 64;
 /// Audio computed at once, at most, unless one utterance alone is longer.
 const BATCH_S: f64 = 1800.0;
 
-/// One utterance of the list.
+/// What is spoken in a recording or a part of it, and by whom.
+///
+/// ```
+/// let utterance = srf_audio::bulk::Utterance::from("talks/monday.flac");
+/// assert_eq!(utterance.id, "monday");
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Utterance {
-    /// Its key in the file.
+    /// Its key in files of features and transcripts.
     pub id: String,
-    /// Whose statistics it shares.
+    /// The speaker: utterances of one speaker share their statistics.
     pub speaker: String,
     /// The recording.
     pub path: PathBuf,
     /// Which part of it.
     pub selection: Selection,
+}
+
+impl From<PathBuf> for Utterance {
+    /// All of a recording. Its id is the name of the file without extension; it is a speaker of its own.
+    fn from(path: PathBuf) -> Self {
+        let id = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        Self { id, speaker: path.to_string_lossy().into_owned(), path, selection: Selection::default() }
+    }
+}
+
+impl From<&Path> for Utterance {
+    fn from(path: &Path) -> Self {
+        path.to_owned().into()
+    }
+}
+
+impl From<&str> for Utterance {
+    fn from(path: &str) -> Self {
+        PathBuf::from(path).into()
+    }
 }
 
 /// What to write.
@@ -147,7 +172,7 @@ pub fn write_features(
     let mut sink = Sink::create(path, format).map_err(write_error)?;
     let mut speakers = HashSet::new();
     for batch in batches(&mut entries) {
-        for (entry, computed) in job.compute(batch, &|entry, frames| job.normalise(entry, frames, &groups)) {
+        for (entry, computed) in job.compute(batch, &|entry, frames| job.normalize(entry, frames, &groups)) {
             let Some((frames, audio_s)) = computed else { continue };
             let matrix = Matrix { n_cols: config.n_dims(), values: frames };
             summary.n_utterances += 1;
@@ -238,23 +263,15 @@ impl Job<'_> {
         if self.config.cmvn.mode == CmvnMode::Global { "global" } else { &utterance.speaker }
     }
 
-    fn normalise(&self, utterance: &Utterance, mut frames: Vec<f32>, groups: &BTreeMap<String, CmvnStats>) -> Vec<f32> {
-        let cmvn = &self.config.cmvn;
+    fn normalize(&self, utterance: &Utterance, mut frames: Vec<f32>, groups: &BTreeMap<String, CmvnStats>) -> Vec<f32> {
         let n_dims = self.config.n_dims();
-        match cmvn.mode {
-            CmvnMode::Off => {}
-            CmvnMode::Online => OnlineCmvn::new(cmvn, n_dims, None, None).apply(&mut frames),
-            CmvnMode::Utterance => {
-                let mut stats = CmvnStats::new(n_dims);
-                stats.add(&frames);
-                Cmvn::new(&stats, cmvn.norm_vars).apply(&mut frames);
-            }
-            CmvnMode::Speaker | CmvnMode::Global => {
-                if let Some(stats) = groups.get(self.group(utterance)) {
-                    Cmvn::new(stats, cmvn.norm_vars).apply(&mut frames);
-                }
-            }
-        }
+        let own = (self.config.cmvn.mode == CmvnMode::Utterance).then(|| {
+            let mut stats = CmvnStats::new(n_dims);
+            stats.add(&frames);
+            stats
+        });
+        let group = own.as_ref().or_else(|| groups.get(self.group(utterance)));
+        Normalizer::new(&self.config.cmvn, n_dims, group, group).apply(&mut frames);
         frames
     }
 

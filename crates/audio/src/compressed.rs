@@ -153,9 +153,6 @@ impl Source for CompressedSource {
             };
             guarded(decode).map_err(|error| self.error(error))?;
         }
-        for value in &mut *block {
-            *value *= 32768.0;
-        }
         self.position += (block.len() / self.info.n_channels) as u64;
         Ok(())
     }

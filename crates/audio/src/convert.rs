@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
+use crate::I16_SCALE;
 use crate::error::ReadAudioError;
 use crate::recording::{Blocks, Channel, Recording, Selection};
 use crate::resample::{ResampleError, Resampler};
@@ -16,7 +17,7 @@ pub struct Converted {
     pub rate_hz: u32,
     /// Samples of each channel.
     pub n_samples: u64,
-    /// Samples beyond the 16-bit scale, which were put at its end.
+    /// Samples beyond full scale, which were clipped.
     pub n_clipped: u64,
 }
 
@@ -135,7 +136,7 @@ fn write(recording: &Recording, conversion: Conversion, path: &Path) -> Result<C
         interleaved.extend((0..n).flat_map(|at| tracks.iter().map(move |track| track.waiting[at])));
         tracks.iter_mut().for_each(|track| drop(track.waiting.drain(..n)));
         converted.n_samples += n as u64;
-        converted.n_clipped += interleaved.iter().filter(|value| !(-32768.5..32767.5).contains(*value)).count() as u64;
+        converted.n_clipped += interleaved.iter().filter(|value| !(-32768.5..32767.5).contains(&(**value * I16_SCALE))).count() as u64;
         writer.push(&interleaved).map_err(write_error)?;
     }
     writer.finish().and_then(|mut file| file.flush()).map_err(write_error)?;

@@ -16,8 +16,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Everywhere in this crate a sample is an `f32` on the scale of 16-bit integers: full scale is 32768, not 1.
-//! It is the scale on which the filterbank energies of the field are defined.
+//! Everywhere in this crate a sample is an `f32` from -1 to 1.
+//! Kaldi's filterbank energies are defined on the scale of 16-bit integers; [`features`] multiply by 32768 themselves,
+//! which changes no bit of the result because it is a power of two.
 
 mod error;
 mod input;
@@ -35,6 +36,9 @@ pub mod resample;
 
 pub mod ark;
 pub mod bulk;
+
+/// Full scale of 16-bit samples: an `i16` divided by this is a sample from -1 to 1.
+pub const I16_SCALE: f32 = 32_768.0;
 
 pub use error::{HeaderProblem, ReadAudioError};
 pub use recording::{Blocks, Channel, Container, Encoding, Info, Recording, Samples, Selection, probe};

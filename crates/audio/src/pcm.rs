@@ -2,6 +2,7 @@
 
 use std::io::{Seek as _, SeekFrom};
 
+use crate::I16_SCALE;
 use crate::companding::{decode_alaw, decode_ulaw};
 use crate::error::ReadAudioError;
 use crate::input::Input;
@@ -49,15 +50,15 @@ impl Layout {
     /// Appends the samples in `bytes`, whose length is a multiple of [`n_bytes`](Self::n_bytes).
     pub(crate) fn decode(self, bytes: &[u8], samples: &mut Vec<f32>) {
         match self {
-            Self::U8 => samples.extend(bytes.iter().map(|&b| (f32::from(b) - 128.0) * 256.0)),
-            Self::Ulaw => samples.extend(bytes.iter().map(|&b| f32::from(decode_ulaw(b)))),
-            Self::Alaw => samples.extend(bytes.iter().map(|&b| f32::from(decode_alaw(b)))),
-            Self::S16 { is_big_endian: false } => words(bytes, samples, |b| f32::from(i16::from_le_bytes(b))),
-            Self::S16 { is_big_endian: true } => words(bytes, samples, |b| f32::from(i16::from_be_bytes(b))),
+            Self::U8 => samples.extend(bytes.iter().map(|&b| (f32::from(b) - 128.0) / 128.0)),
+            Self::Ulaw => samples.extend(bytes.iter().map(|&b| from_i16(decode_ulaw(b)))),
+            Self::Alaw => samples.extend(bytes.iter().map(|&b| from_i16(decode_alaw(b)))),
+            Self::S16 { is_big_endian: false } => words(bytes, samples, |b| from_i16(i16::from_le_bytes(b))),
+            Self::S16 { is_big_endian: true } => words(bytes, samples, |b| from_i16(i16::from_be_bytes(b))),
             Self::S24 => words(bytes, samples, |[a, b, c]| from_i32([0, a, b, c])),
             Self::S32 => words(bytes, samples, from_i32),
-            Self::F32 => words(bytes, samples, |b| f32::from_le_bytes(b) * 32768.0),
-            Self::F64 => words(bytes, samples, |b| (f64::from_le_bytes(b) * 32768.0) as f32),
+            Self::F32 => words(bytes, samples, f32::from_le_bytes),
+            Self::F64 => words(bytes, samples, |b| f64::from_le_bytes(b) as f32),
         }
     }
 }
@@ -66,9 +67,13 @@ fn words<const N: usize>(bytes: &[u8], samples: &mut Vec<f32>, decode: impl Fn([
     samples.extend(bytes.as_chunks::<N>().0.iter().map(|&word| decode(word)));
 }
 
-/// A 32-bit integer brought to the 16-bit scale; the division by a power of two keeps 24 of its bits.
+pub(crate) fn from_i16(value: i16) -> f32 {
+    f32::from(value) / I16_SCALE
+}
+
+/// Keeps 24 bits of a 32-bit integer.
 fn from_i32(bytes: [u8; 4]) -> f32 {
-    i32::from_le_bytes(bytes) as f32 / 65536.0
+    i32::from_le_bytes(bytes) as f32 / 2_147_483_648.0
 }
 
 /// The sum of all samples modulo 2^16 (for one-byte codes, of the bytes), as SPHERE headers carry it.

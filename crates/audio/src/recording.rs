@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::error::{HeaderProblem, ReadAudioError};
 use crate::input::{Data, Input};
-use crate::{compressed, sphere, wav};
+use crate::{I16_SCALE, compressed, sphere, wav};
 
 /// The most samples [`Recording::read`] gathers; longer recordings are read in blocks or in parts.
 const MAX_READ_SAMPLES: usize = 1 << 29;
@@ -94,7 +94,7 @@ impl Info {
     }
 }
 
-/// Mono samples on the scale of 16-bit integers (full scale is 32768).
+/// Mono samples from -1 to 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Samples {
     /// Samples a second.
@@ -109,7 +109,12 @@ impl Samples {
         self.values.len() as f64 / f64::from(self.rate_hz)
     }
 
-    /// Each sample rounded to the nearest 16-bit integer, those beyond the scale at its end.
+    /// From 16-bit samples; exact.
+    pub fn from_i16(rate_hz: u32, values: &[i16]) -> Self {
+        Self { rate_hz, values: values.iter().map(|&value| f32::from(value) / I16_SCALE).collect() }
+    }
+
+    /// Each sample rounded to the nearest 16-bit integer, those beyond full scale clipped.
     pub fn to_i16(&self) -> Vec<i16> {
         self.values.iter().map(|&value| to_i16(value)).collect()
     }
@@ -117,7 +122,7 @@ impl Samples {
 
 /// The nearest 16-bit integer; float-to-int casts saturate.
 pub(crate) fn to_i16(value: f32) -> i16 {
-    value.round() as i16
+    (value * I16_SCALE).round() as i16
 }
 
 /// Which channel becomes the mono signal.

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use srf_audio::{Channel, Container, Encoding, ReadAudioError, Recording, Samples, Selection, wav};
+use srf_audio::{Channel, I16_SCALE, Container, Encoding, ReadAudioError, Recording, Samples, Selection, wav};
 
 const RATE_HZ: u32 = 8000;
 const N_SAMPLES: usize = 20_000;
@@ -16,7 +16,7 @@ fn tone() -> Vec<f32> {
             let t = i as f64 / f64::from(RATE_HZ);
             let turn = 2.0 * std::f64::consts::PI;
             let value = 6000.0 * (turn * (200.0 * t + 60.0 * t * t)).sin() + 2500.0 * (turn * 1130.0 * t).sin();
-            value.round() as f32
+            value.round() as f32 / I16_SCALE
         })
         .collect()
 }
@@ -39,7 +39,7 @@ fn flac_gives_its_samples_to_the_bit_and_its_channels_apart() {
     assert_eq!((info.container, info.encoding), (Container::Flac, Encoding::Pcm { n_bits: 16 }));
     assert_eq!((info.rate_hz, info.n_channels, info.n_samples), (RATE_HZ, 2, Some(N_SAMPLES as u64)));
     let read = |channel| recording.read(Selection { channel, ..Selection::default() }).unwrap().values;
-    let right: Vec<f32> = tone().iter().map(|v| (v / 2.0).floor()).collect();
+    let right: Vec<f32> = tone().iter().map(|v| (v * I16_SCALE / 2.0).floor() / I16_SCALE).collect();
     assert_eq!(read(Channel::Only(0)), tone());
     assert_eq!(read(Channel::Only(1)), right);
     let mixed: Vec<f32> = tone().iter().zip(&right).map(|(a, b)| (a + b) / 2.0).collect();
@@ -128,16 +128,16 @@ fn read(bytes: Vec<u8>) -> Result<Vec<f32>, String> {
 
 #[test]
 fn wav_of_every_depth_comes_out_on_the_16_bit_scale() {
-    assert_eq!(read(wav_bytes(1, 1, &[0, 128, 255])), Ok(vec![-32768.0, 0.0, 32512.0]));
-    assert_eq!(read(wav_bytes(1, 2, &[0, 0x80, 0xff, 0x7f])), Ok(vec![-32768.0, 32767.0]));
-    assert_eq!(read(wav_bytes(1, 3, &[0x80, 1, 0, 0, 0, 0x80])), Ok(vec![1.5, -32768.0]));
-    assert_eq!(read(wav_bytes(1, 4, &[0, 0x80, 1, 0, 0, 0, 0, 0x80])), Ok(vec![1.5, -32768.0]));
+    assert_eq!(read(wav_bytes(1, 1, &[0, 128, 255])), Ok(vec![-1.0, 0.0, 32512.0 / I16_SCALE]));
+    assert_eq!(read(wav_bytes(1, 2, &[0, 0x80, 0xff, 0x7f])), Ok(vec![-1.0, 32767.0 / I16_SCALE]));
+    assert_eq!(read(wav_bytes(1, 3, &[0x80, 1, 0, 0, 0, 0x80])), Ok(vec![1.5 / I16_SCALE, -1.0]));
+    assert_eq!(read(wav_bytes(1, 4, &[0, 0x80, 1, 0, 0, 0, 0, 0x80])), Ok(vec![1.5 / I16_SCALE, -1.0]));
     let floats = [1.0f32, -0.25, 1.5].map(f32::to_le_bytes).concat();
-    assert_eq!(read(wav_bytes(3, 4, &floats)), Ok(vec![32768.0, -8192.0, 49152.0]));
+    assert_eq!(read(wav_bytes(3, 4, &floats)), Ok(vec![1.0, -0.25, 1.5]));
     let doubles = [1.0f64, -0.25].map(f64::to_le_bytes).concat();
-    assert_eq!(read(wav_bytes(3, 8, &doubles)), Ok(vec![32768.0, -8192.0]));
-    assert_eq!(read(wav_bytes(6, 1, &[0x55, 0xd5, 0x2a])), Ok(vec![-8.0, 8.0, -32256.0]));
-    assert_eq!(read(wav_bytes(7, 1, &[0xff, 0x80, 0])), Ok(vec![0.0, 32124.0, -32124.0]));
+    assert_eq!(read(wav_bytes(3, 8, &doubles)), Ok(vec![1.0, -0.25]));
+    assert_eq!(read(wav_bytes(6, 1, &[0x55, 0xd5, 0x2a])), Ok([-8.0, 8.0, -32256.0].map(|v| v / I16_SCALE).to_vec()));
+    assert_eq!(read(wav_bytes(7, 1, &[0xff, 0x80, 0])), Ok([0.0, 32124.0, -32124.0].map(|v| v / I16_SCALE).to_vec()));
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn wav_from_a_pipe_has_the_length_of_the_file() {
         let mut bytes = wav_bytes(1, 2, &[1, 0, 2, 0]);
         bytes[4..8].copy_from_slice(&riff_size.to_le_bytes());
         bytes[40..44].copy_from_slice(&data_size.to_le_bytes());
-        assert_eq!(read(bytes), Ok(vec![1.0, 2.0]));
+        assert_eq!(read(bytes), Ok([1.0, 2.0].map(|v| v / I16_SCALE).to_vec()));
     }
 }
 
@@ -156,7 +156,7 @@ fn the_extensible_form_and_unknown_chunks_are_understood() {
     bytes[16] = 40;
     let more = [22, 0, 16, 0, 4, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0x10, 0, 0x80, 0, 0, 0xaa, 0, 0x38, 0x9b, 0x71];
     bytes.splice(36..36, more.into_iter().chain(*b"LIST\x03\0\0\0abc\0"));
-    assert_eq!(read(bytes), Ok(vec![1.0, 2.0]));
+    assert_eq!(read(bytes), Ok([1.0, 2.0].map(|v| v / I16_SCALE).to_vec()));
 }
 
 #[test]
@@ -221,6 +221,6 @@ fn a_written_wav_is_read_back_to_the_bit() {
     let samples = Samples { rate_hz: RATE_HZ, values: tone() };
     wav::save(file.path(), &samples).unwrap();
     assert_eq!(Recording::open(file.path()).unwrap().read(Selection::default()).unwrap(), samples);
-    let loud = Samples { rate_hz: RATE_HZ, values: vec![40_000.0, -40_000.0, 0.4, -0.6] };
+    let loud = Samples { rate_hz: RATE_HZ, values: [40_000.0, -40_000.0, 0.4, -0.6].map(|v| v / I16_SCALE).to_vec() };
     assert_eq!(loud.to_i16(), [32767, -32768, 0, -1]);
 }

@@ -1,6 +1,7 @@
 //! The front end as a whole: against its definition, and as a stream cut anywhere.
 
 use proptest::prelude::*;
+use srf_audio::I16_SCALE;
 use srf_audio::features::{Extractor, FeaturesConfig, FeaturesConfigError, extract};
 
 /// Something like speech: a few harmonics, a slow swell, a little noise and an offset.
@@ -12,7 +13,7 @@ fn samples(n_samples: usize) -> Vec<f32> {
             let tone: f64 =
                 (1..8).map(|h| (2.0 * std::f64::consts::PI * 131.0 * f64::from(h) * t).sin() / f64::from(h)).sum();
             let noise = ((i * 7919 + i * i * 31) % 1009) as f64 / 1009.0 - 0.5;
-            (2000.0 * swell * tone + 60.0 * noise + 17.0).round() as f32
+            (2000.0 * swell * tone + 60.0 * noise + 17.0).round() as f32 / I16_SCALE
         })
         .collect()
 }
@@ -63,7 +64,8 @@ fn static_features_are_those_of_the_textbook() {
         let frames = extract(&config, &samples).unwrap();
         assert_eq!(frames.n_frames(), config.n_frames(samples.len()));
         for (t, row) in frames.rows().enumerate() {
-            let expected = naive(&config, &samples[t * config.shift_samples()..][..config.frame_samples()]);
+            let frame = &samples[t * config.shift_samples()..][..config.frame_samples()];
+            let expected = naive(&config, &frame.iter().map(|v| v * I16_SCALE).collect::<Vec<_>>());
             for (dim, (found, expected)) in row.iter().zip(&expected).enumerate() {
                 // f32 rounding relative to the loudest point of the spectrum, seen in a bin some 60 dB below it.
                 assert!(

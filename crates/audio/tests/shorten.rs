@@ -6,7 +6,7 @@ mod encode;
 
 use encode::{Shorten, sphere};
 use proptest::prelude::*;
-use srf_audio::{Channel, Recording, Selection};
+use srf_audio::{Channel, I16_SCALE, Recording, Selection};
 
 /// A SPHERE file around a shorten stream of 16-bit samples (kind 5) or of u-law or A-law bytes.
 fn file(how: &Shorten, coding: &str, stored: &[i64], checksum: i64) -> Vec<u8> {
@@ -57,7 +57,7 @@ proptest! {
         let how = Shorten { version, kind: 5, n_channels, block_samples, n_means, shift };
         let bytes = file(&how, "pcm", &values, values.iter().sum());
         for channel in 0..n_channels {
-            let expected: Vec<f32> = values.iter().skip(channel).step_by(n_channels).map(|&v| v as f32).collect();
+            let expected: Vec<f32> = values.iter().skip(channel).step_by(n_channels).map(|&v| v as f32 / I16_SCALE).collect();
             prop_assert_eq!(read(bytes.clone(), channel), expected);
         }
     }

@@ -28,7 +28,7 @@ fn read(path: PathBuf) -> Samples {
 fn tone(seed: usize, n_samples: usize) -> Samples {
     let value = |i: usize| {
         let angle = 2.0 * std::f64::consts::PI * (150.0 + 37.0 * seed as f64) * i as f64 / 16_000.0;
-        (3000.0 * angle.sin() + ((i * 7919 + seed * 31) % 101) as f64).round() as f32
+        (3000.0 * angle.sin() + ((i * 7919 + seed * 31) % 101) as f64).round() as f32 / 32768.0
     };
     Samples { rate_hz: 16_000, values: (0..n_samples).map(value).collect() }
 }
@@ -64,7 +64,7 @@ fn every_channel_is_kept_unless_one_is_named() {
     assert_eq!(srf(dir.path(), &["convert", "two.wav", "all.wav"]).status.code(), Some(0));
     assert_eq!(std::fs::read(dir.path().join("all.wav")).unwrap()[40..], stereo()[40..]);
     srf(dir.path(), &["convert", "two.wav", "second.wav", "--channel", "1"]);
-    assert_eq!(read(dir.path().join("second.wav")).values, (0..800).map(|i| -i as f32).collect::<Vec<_>>());
+    assert_eq!(read(dir.path().join("second.wav")).values, (0..800).map(|i| -i as f32 / 32768.0).collect::<Vec<_>>());
     srf(dir.path(), &["convert", "two.wav", "mean.wav", "--channel", "mix"]);
     assert!(read(dir.path().join("mean.wav")).values.iter().all(|&value| value == 0.0));
 }

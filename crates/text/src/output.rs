@@ -8,13 +8,16 @@ mod subtitles;
 mod textgrid;
 
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 /// The result of one recording (or one channel of it): what was said and when.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Transcript {
-    /// The utterance id, or the name of the file without its ending.
+    /// The utterance id, or the name of the file without its extension.
     pub id: String,
+    /// The recording; `None` if it did not come from a file.
+    pub path: Option<PathBuf>,
     /// The channel, as CTM files name it; `A` where there is one.
     pub channel: String,
     /// Length of the recording in seconds.
@@ -38,8 +41,42 @@ pub struct Segment {
     pub tokens: Vec<TokenResult>,
     /// How sure the recogniser is of the whole, 0 to 1.
     pub confidence: Option<f32>,
-    /// Other readings, the likeliest first, this one not among them.
+    /// Other readings, the most probable first, without this one.
     pub alternatives: Vec<Alternative>,
+    /// The labels as classes of the model, the end of the sentence included where the model wrote it.
+    pub classes: Vec<usize>,
+    /// Natural logarithm of the score that hypotheses are ranked by.
+    pub score: f64,
+    /// Why the segment ended; `None` while it goes on.
+    pub ended_by: Option<EndReason>,
+}
+
+/// Why a segment ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndReason {
+    /// The first endpoint rule: a long silence.
+    Rule1,
+    /// The second endpoint rule: a shorter silence after speech.
+    Rule2,
+    /// The third endpoint rule: a long utterance.
+    Rule3,
+    /// The label that ends a sentence.
+    EndOfSentence,
+    /// The stream was flushed or finished.
+    Flush,
+}
+
+impl EndReason {
+    /// As it is written in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rule1 => "rule1",
+            Self::Rule2 => "rule2",
+            Self::Rule3 => "rule3",
+            Self::EndOfSentence => "end_of_sentence",
+            Self::Flush => "flush",
+        }
+    }
 }
 
 /// A word and when it was said.
@@ -178,7 +215,7 @@ impl FromStr for Format {
 }
 
 impl Transcript {
-    /// All that was said, the segments joined by spaces.
+    /// The text of all segments, joined by spaces.
     pub fn text(&self) -> String {
         let texts = self.segments.iter().map(|segment| segment.text.as_str()).filter(|text| !text.is_empty());
         texts.collect::<Vec<_>>().join(" ")

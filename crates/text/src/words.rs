@@ -124,6 +124,9 @@ pub fn segment(
         tokens: tokens.filter_map(|(token, span)| token_result(labels, token, *span)).collect(),
         confidence: confidence(&best.tokens),
         alternatives: readings,
+        classes: best.classes(),
+        score: best.score,
+        ended_by: None,
     }
 }
 

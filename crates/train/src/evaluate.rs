@@ -84,7 +84,7 @@ pub fn evaluate(
     let stream = StreamOptions { decoder: options.decoder.clone(), endpoint: None, ..StreamOptions::default() };
     watcher.begin("recognising", list.len());
     let start = Instant::now();
-    let results = recognizer.recognise_all(&list, &stream, &|| watcher.advance());
+    let results = recognizer.transcribe_all(&list, &stream, &|| watcher.advance());
     let recognition_s = start.elapsed().as_secs_f64();
     let units = recognizer.labels().units();
     let mut evaluation = Evaluation {
@@ -99,10 +99,7 @@ pub fn evaluate(
     };
     for (utterance, result) in utterances.iter().zip(results) {
         match result {
-            Ok(recognised) => {
-                let segments: Vec<Segment> = recognised.heard.into_iter().map(|heard| heard.segment).collect();
-                evaluation.add(utterance, segments, recognised.duration_s);
-            }
+            Ok(transcript) => evaluation.add(utterance, transcript),
             Err(error) => {
                 evaluation.left_out.push(LeftOut { id: utterance.id.clone(), reason: error.to_string() });
             }
@@ -113,17 +110,16 @@ pub fn evaluate(
 }
 
 impl Evaluation {
-    fn add(&mut self, utterance: &Utterance, segments: Vec<Segment>, duration_s: f64) {
-        let recognised = segments.iter().flat_map(|segment| recognised(segment, self.units)).collect();
+    fn add(&mut self, utterance: &Utterance, transcript: Transcript) {
+        let recognised = transcript.segments.iter().flat_map(|segment| recognised(segment, self.units)).collect();
         self.answers.push(Answer {
             id: utterance.id.clone(),
             speaker: utterance.speaker.clone(),
             reference: reference(utterance, self.units),
             recognised,
         });
-        let (id, channel) = (utterance.id.clone(), "A".to_owned());
-        self.transcripts.push(Transcript { id, channel, duration_s, segments });
-        self.audio_s += duration_s;
+        self.audio_s += transcript.duration_s;
+        self.transcripts.push(transcript);
     }
 
     /// Scores all answers; one that is too long to be aligned is left out.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use srf::directory::ModelParts;
-use srf_audio::Samples;
+use srf_audio::{I16_SCALE, Samples};
 use srf_model::config::{Cmvn, FeaturesConfig, ModelConfig, PerLayer, SrfConfig};
 use srf_model::params::Layout;
 use srf_model::random::Random;
@@ -60,7 +60,7 @@ pub(crate) fn sound(seed: u64, n_samples: usize) -> Vec<f32> {
         let [loud, hiss, pitch] = [0; 3].map(|_| random.uniform());
         let loud = if loud < 0.2 { 0.0 } else { 6000.0 * loud };
         let step = 0.02 + 0.8 * pitch;
-        values.extend((0..n).map(|i| (loud * ((i as f64 * step).sin() + hiss * random.normal())) as f32));
+        values.extend((0..n).map(|i| (loud * ((i as f64 * step).sin() + hiss * random.normal())) as f32 / I16_SCALE));
     }
     values.truncate(n_samples);
     values

@@ -260,6 +260,60 @@ impl OnlineCmvn {
     }
 }
 
+/// The normalisation of one stream of frames, as its configuration asks for: the only place that applies it.
+///
+/// ```
+/// use srf_audio::features::cmvn::{CmvnConfig, CmvnMode, CmvnStats, Normalizer};
+///
+/// let mut stats = CmvnStats::new(1);
+/// stats.add(&[1.0, 3.0]);
+/// let config = CmvnConfig { mode: CmvnMode::Speaker, ..CmvnConfig::default() };
+/// let mut frames = [1.0, 3.0];
+/// Normalizer::new(&config, 1, Some(&stats), None).apply(&mut frames);
+/// assert_eq!(frames, [-1.0, 1.0]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Normalizer(Method);
+
+#[derive(Clone, Debug)]
+enum Method {
+    None,
+    Fixed(Cmvn),
+    Online(Box<OnlineCmvn>),
+}
+
+impl Normalizer {
+    /// With the statistics at hand: those of the speaker (or utterance) and those of the training set.
+    ///
+    /// By speaker, the global ones stand in where the speaker's are not known; without any, frames stay as they are.
+    pub fn new(
+        config: &CmvnConfig,
+        n_dims: usize,
+        speaker: Option<&CmvnStats>,
+        global: Option<&CmvnStats>,
+    ) -> Self {
+        let statistics = match config.mode {
+            CmvnMode::Off => None,
+            CmvnMode::Global => global,
+            CmvnMode::Speaker | CmvnMode::Utterance => speaker.or(global),
+            CmvnMode::Online => {
+                let online = OnlineCmvn::new(config, n_dims, speaker.cloned(), global.cloned());
+                return Self(Method::Online(Box::new(online)));
+            }
+        };
+        Self(statistics.map_or(Method::None, |stats| Method::Fixed(Cmvn::new(stats, config.norm_vars))))
+    }
+
+    /// Normalises the next frames, given row by row, in place.
+    pub fn apply(&mut self, frames: &mut [f32]) {
+        match &mut self.0 {
+            Method::None => {}
+            Method::Fixed(cmvn) => cmvn.apply(frames),
+            Method::Online(cmvn) => cmvn.apply(frames),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

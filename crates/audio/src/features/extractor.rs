@@ -87,7 +87,7 @@ impl Extractor {
         self.n_dims
     }
 
-    /// Takes the next samples (on the 16-bit scale) and appends to `frames` those now complete, row by row.
+    /// Takes the next samples (from -1 to 1) and appends to `frames` those now complete, row by row.
     pub fn accept(&mut self, samples: &[f32], frames: &mut Vec<f32>) {
         for piece in samples.chunks(PIECE_SAMPLES) {
             self.framer.push(piece);

@@ -1,7 +1,13 @@
 //! Cutting: samples in at any pace, groups of overlapping frames out.
 
+use srf_base::random::scramble;
+
 use super::config::FeaturesConfig;
 use super::lanes::{Lanes, N_LANES};
+use crate::I16_SCALE;
+
+/// Samples beyond this are clamped: only corrupt files have them, and features must stay finite.
+const LOUDEST: f32 = 1e9;
 
 /// Samples that wait for their frames to be complete.
 #[derive(Clone, Debug)]
@@ -83,20 +89,19 @@ impl Dither {
         let start = self.position;
         self.position += samples.len() as u64;
         if self.deviation == 0.0 {
-            pending.extend_from_slice(samples);
+            pending.extend(samples.iter().copied().map(scaled));
             return;
         }
         let (seed, deviation) = (scramble(self.seed), self.deviation);
-        pending.extend((start..).zip(samples).map(|(at, sample)| sample + deviation * normal(scramble(seed ^ at))));
+        let noise = |at: u64| deviation * normal(scramble(seed ^ at));
+        pending.extend((start..).zip(samples).map(|(at, &sample)| scaled(sample) + noise(at)));
     }
 }
 
-/// One step of the SplitMix64 generator: every bit of the output depends on every bit of the input.
-fn scramble(value: u64) -> u64 {
-    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
+/// A sample from -1 to 1 on the scale of 16-bit integers, which Kaldi's energies are defined on.
+#[inline]
+fn scaled(sample: f32) -> f32 {
+    (sample * I16_SCALE).max(-LOUDEST).min(LOUDEST)
 }
 
 /// A nearly normal number of variance 1: the sum of four uniform ones, whose variances are 2^32 / 12 each.

@@ -7,10 +7,11 @@
 
 use std::io::Read;
 
+use crate::I16_SCALE;
 use crate::companding::{decode_alaw, decode_ulaw, encode_ulaw};
 use crate::error::{HeaderProblem, ReadAudioError};
 use crate::input::Input;
-use crate::pcm::{Checksum, Layout};
+use crate::pcm::{Checksum, Layout, from_i16};
 use crate::recording::{Container, Info, Source};
 
 const MAGIC: &[u8] = b"ajkg";
@@ -455,9 +456,9 @@ impl Source for ShortenSource {
             }
         }
         match self.layout {
-            Layout::Ulaw => block.extend(self.values.iter().map(|&byte| f32::from(decode_ulaw(byte as u8)))),
-            Layout::Alaw => block.extend(self.values.iter().map(|&byte| f32::from(decode_alaw(byte as u8)))),
-            _ => block.extend(self.values.iter().map(|&value| value as f32)),
+            Layout::Ulaw => block.extend(self.values.iter().map(|&byte| from_i16(decode_ulaw(byte as u8)))),
+            Layout::Alaw => block.extend(self.values.iter().map(|&byte| from_i16(decode_alaw(byte as u8)))),
+            _ => block.extend(self.values.iter().map(|&value| value as f32 / I16_SCALE)),
         }
         Ok(())
     }

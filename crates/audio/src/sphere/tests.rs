@@ -10,7 +10,7 @@ fn file(samples: &Samples) -> Vec<u8> {
 }
 
 fn samples() -> Samples {
-    Samples { rate_hz: 16_000, values: (0..5000).map(|i| ((i * 7919) % 60001 - 30000) as f32).collect() }
+    Samples { rate_hz: 16_000, values: (0..5000).map(|i| ((i * 7919) % 60001 - 30000) as f32 / 32768.0).collect() }
 }
 
 #[test]

@@ -161,6 +161,7 @@ fn transcript(recognizer: &Recognizer, item: &Referenced, statistics: Option<Cmv
     let duration_s = srf_audio::Recording::open(&item.utterance.path)?.info().duration_s();
     Ok(Transcript {
         id: item.utterance.id.clone(),
+        path: Some(item.utterance.path.clone()),
         channel: "A".to_owned(),
         duration_s: duration_s.unwrap_or(segment.end_s),
         segments: vec![segment],

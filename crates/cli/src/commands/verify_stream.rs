@@ -78,13 +78,13 @@ fn verify(
     let options = StreamOptions { statistics, ..options.clone() };
     let n_classes = recognizer.labels().n_classes();
     let whole = recognizer.trace(&samples.values, rate_hz, None, &options)?;
-    let n_tokens: usize = whole.heard.iter().map(|heard| heard.segment.tokens.len()).sum();
+    let n_tokens: usize = whole.segments.iter().map(|segment| segment.tokens.len()).sum();
     out.line(format_args!(
         "{}: {} samples at {rate_hz} Hz, {} log-probabilities of {n_classes} classes, {n_tokens} labels in {} utterances",
         file.display(),
         samples.values.len(),
         whole.log_probs.len(),
-        whole.heard.len(),
+        whole.segments.len(),
     ))?;
     let progress = out.progress("verify", chunkings.len() as u64);
     let mut n_different = 0;

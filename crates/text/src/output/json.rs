@@ -7,23 +7,29 @@ use super::{Alternative, Delay, Evidence, Segment, TokenResult, Transcript, Word
 /// One object on one line.
 pub(super) fn format(transcript: &Transcript) -> String {
     let segments: Vec<Value> = transcript.segments.iter().map(segment).collect();
-    let object = json!({
+    let mut object = json!({
         "id": transcript.id,
         "channel": transcript.channel,
         "duration_s": rounded(transcript.duration_s),
         "text": transcript.text(),
         "segments": segments,
     });
+    if let Some(path) = &transcript.path {
+        object["path"] = path.to_string_lossy().into();
+    }
     object.to_string() + "\n"
 }
 
 /// A segment by itself, as a stream sends it.
 pub(super) fn segment(segment: &Segment) -> Value {
-    let Segment { text, start_s, end_s, words, tokens, confidence, alternatives } = segment;
+    let Segment { text, start_s, end_s, words, tokens, confidence, alternatives, ended_by, .. } = segment;
     let mut object = timed(text, *start_s, *end_s, *confidence);
     object.insert("words".into(), words.iter().map(word).collect());
     object.insert("tokens".into(), tokens.iter().map(token).collect());
     object.insert("alternatives".into(), alternatives.iter().map(alternative).collect());
+    if let Some(reason) = ended_by {
+        object.insert("ended_by".into(), reason.name().into());
+    }
     Value::Object(object)
 }
 

@@ -30,8 +30,11 @@ fn small() -> Transcript {
         tokens: vec![token],
         confidence: None,
         alternatives: vec![Alternative { text: "stay".into(), confidence: 0.25, score: -3.5 }],
+        ended_by: Some(super::EndReason::Rule2),
+        ..Segment::default()
     };
-    Transcript { id: "a 1".into(), channel: "A".into(), duration_s: 2.0, segments: vec![segment, Segment::default()] }
+    let (id, path, channel) = ("a 1".into(), Some("d/a 1.wav".into()), "A".into());
+    Transcript { id, path, channel, duration_s: 2.0, segments: vec![segment, Segment::default()] }
 }
 
 #[test]
@@ -93,7 +96,7 @@ fn any_transcript() -> impl Strategy<Value = Transcript> {
         let words: Vec<Word> = timed.collect();
         let text = words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
         let segment = Segment { text, words, ..Segment::default() };
-        Transcript { id: "x(1)\n;".into(), channel: String::new(), duration_s: now_s, segments: vec![segment] }
+        Transcript { id: "x(1)\n;".into(), duration_s: now_s, segments: vec![segment], ..Transcript::default() }
     })
 }
 

@@ -176,7 +176,7 @@ impl Routes {
         let mut routes = Self {
             model: name.to_owned(),
             classes: class_names(recognizer),
-            clock: recognizer.clockwork().clock(),
+            clock: recognizer.timing().clock(),
             probabilities: without_padding(&log_probs, n_classes).map(f32::exp).collect(),
             masses: without_padding(&masses, n_classes).collect(),
             layers: Vec::new(),
@@ -319,7 +319,7 @@ impl Source<'_> {
         if found <= most {
             return Ok(());
         }
-        let a_second = (a_slice as f64 / self.recognizer.clockwork().slice_s()) as usize;
+        let a_second = (a_slice as f64 / self.recognizer.timing().slice_s()) as usize;
         let (model, id) = (self.name.to_owned(), self.utterance.id.clone());
         Err(AnalyzeError::TooMany { model, id, a_second, found, most })
     }

@@ -30,7 +30,7 @@ pub(crate) fn routes(labels: &[&str], masses: &[f32], probabilities: &[f32]) -> 
         model: "toy".to_owned(),
         layers: vec![Layer::new("caps1", 2, [0, 0], classes.len(), &halves)],
         classes,
-        clock: recognizer().clockwork().clock(),
+        clock: recognizer().timing().clock(),
         probabilities: probabilities.to_vec(),
         masses: masses.to_vec(),
     }

@@ -80,7 +80,8 @@ impl EspeakVoice {
         let samples = recording.and_then(|recording| recording.read(srf_audio::Selection::default()));
         let samples = samples.map_err(|source| EspeakError::Output { source })?;
         let rate_hz = samples.rate_hz;
-        Ok(play(samples.values, rate_hz, RATE_HZ))
+        let values = samples.values.into_iter().map(|value| value * srf_audio::I16_SCALE).collect();
+        Ok(play(values, rate_hz, RATE_HZ))
     }
 }
 

@@ -81,6 +81,8 @@ fn make_all<J: Sync, T: Send>(
     made.collect()
 }
 
+/// Speech is made on the scale of 16-bit integers.
 fn samples_of(values: Vec<f32>) -> srf_audio::Samples {
+    let values = values.into_iter().map(|value| value / srf_audio::I16_SCALE).collect();
     srf_audio::Samples { rate_hz: RATE_HZ, values }
 }

@@ -54,8 +54,8 @@ impl Decoding {
                 StreamOptions { decoder: decoder.clone(), endpoint: None, statistics, ..StreamOptions::default() };
             let timed = (0..N_PASSES).filter_map(|_| {
                 let start = Instant::now();
-                let recognised = recognizer.recognise(utterance, &options).ok()?;
-                Some((start.elapsed().as_secs_f64(), recognised.duration_s))
+                let transcript = recognizer.transcribe_with(utterance, &options).ok()?;
+                Some((start.elapsed().as_secs_f64(), transcript.duration_s))
             });
             let fastest = timed.min_by(|a, b| a.0.total_cmp(&b.0));
             watcher.advance();

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use srf::features::mapping;
-use srf_audio::features::cmvn::{Cmvn, CmvnMode, CmvnStats, OnlineCmvn};
+use srf_audio::features::cmvn::{CmvnMode, CmvnStats, Normalizer};
 use srf_audio::features::{Extractor, FeaturesConfig as AudioConfig, FeaturesConfigError};
 use srf_audio::{Channel, ReadAudioError, Recording, Selection, resample};
 use srf_model::config::FeaturesConfig;
@@ -89,19 +89,8 @@ impl FrontEnd {
 
     /// Normalises the frames of one utterance in place.
     pub(crate) fn normalise(&self, speaker: &str, frames: &mut [f32]) {
-        let norm_vars = self.config.cmvn.norm_vars;
-        let stats = match self.config.cmvn.mode {
-            CmvnMode::Speaker => self.speakers.get(speaker),
-            CmvnMode::Global => self.global.as_ref(),
-            CmvnMode::Online => {
-                OnlineCmvn::new(&self.config.cmvn, self.n_dims(), None, self.global.clone()).apply(frames);
-                None
-            }
-            CmvnMode::Off | CmvnMode::Utterance => None,
-        };
-        if let Some(stats) = stats {
-            Cmvn::new(stats, norm_vars).apply(frames);
-        }
+        let speaker = self.speakers.get(speaker).filter(|_| self.needs_speakers());
+        Normalizer::new(&self.config.cmvn, self.n_dims(), speaker, self.global.as_ref()).apply(frames);
     }
 }
 

@@ -71,7 +71,7 @@ fn sing(dir: &Path, n: usize, text: &str) -> Utterance {
             "b" => 1500.0,
             _ => 4000.0,
         };
-        values.extend((0..3200).map(|i| 3000.0 * (TAU * hz * i as f32 / 16_000.0).sin()));
+        values.extend((0..3200).map(|i| 3000.0 / 32768.0 * (TAU * hz * i as f32 / 16_000.0).sin()));
         values.extend([0.0; 1600]);
     }
     let path = dir.join(format!("{n}.wav"));

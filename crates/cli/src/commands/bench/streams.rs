@@ -134,11 +134,11 @@ pub(super) fn soak(setup: Setup<'_>, hours: f64, json: bool, out: &Printer) -> a
     for (index, chunk) in sound.chunks_exact(CHUNK_SAMPLES).cycle().take(n_chunks).enumerate() {
         stream.accept(chunk, RATE_HZ)?;
         stream.partial();
-        labels += stream.take_ended().iter().map(|heard| heard.segment.tokens.len()).sum::<usize>();
+        labels += stream.take_ended().iter().map(|segment| segment.tokens.len()).sum::<usize>();
         progress.inc(1);
         if index % (n_chunks / N_MEMORY_SAMPLES).max(1) == 0 {
             memory
-                .push((stream.heard_s() / 3600.0, resident_mb().context("this system does not report memory in use")?));
+                .push((stream.accepted_s() / 3600.0, resident_mb().context("this system does not report memory in use")?));
         }
     }
     progress.finish_and_clear();
@@ -175,7 +175,7 @@ fn speech(seconds: f64) -> Vec<f32> {
         let second = index as f64 / f64::from(RATE_HZ);
         let is_pause = second % 7.0 > 5.0;
         let swell = (second * 9.0).sin().abs() + (second * 2.3).sin().abs();
-        *value *= if is_pause { 3.0 } else { (800.0 * swell) as f32 };
+        *value *= if is_pause { 1e-4 } else { (0.025 * swell) as f32 };
     }
     values
 }

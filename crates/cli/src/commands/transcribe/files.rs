@@ -5,7 +5,6 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
-use srf::bulk::Recognised;
 use srf::{Recognizer, StreamOptions};
 use srf_text::output::{Format, Transcript};
 
@@ -91,17 +90,15 @@ pub(crate) fn transcribe(
     }
     sink.expect(utterances.len())?;
     let progress = out.progress("transcribe", utterances.len() as u64);
-    let taken = recognizer.recognise_each(&utterances, options, |utterance, result| {
+    for result in recognizer.transcripts(&utterances, options) {
         progress.inc(1);
-        let written = result.map_err(anyhow::Error::from).and_then(|recognised| {
-            // A file is read as fast as it can be: nothing in it arrives at any time.
-            let transcript = without_delays(recognised).transcript(&utterance.id);
-            progress.suspend(|| sink.write(&transcript))
-        });
-        keep_on(written, &mut n_problems, |problem| progress.suspend(|| out.problem(problem)))
-    });
+        // Delays mean nothing for a file, which is read as fast as possible.
+        let written = result
+            .map_err(anyhow::Error::from)
+            .and_then(|transcript| progress.suspend(|| sink.write(&without_delays(transcript))));
+        keep_on(written, &mut n_problems, |problem| progress.suspend(|| out.problem(problem)))?;
+    }
     progress.finish_and_clear();
-    taken?;
     Ok(if n_problems == 0 { Exit::Done } else { Exit::Problems })
 }
 
@@ -122,10 +119,10 @@ pub(crate) fn keep_on(
     }
 }
 
-pub(crate) fn without_delays(mut recognised: Recognised) -> Recognised {
-    let tokens = recognised.heard.iter_mut().flat_map(|heard| &mut heard.segment.tokens);
+pub(crate) fn without_delays(mut transcript: Transcript) -> Transcript {
+    let tokens = transcript.segments.iter_mut().flat_map(|segment| &mut segment.tokens);
     tokens.for_each(|token| token.delay = None);
-    recognised
+    transcript
 }
 
 #[cfg(test)]

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{bail, ensure};
-use srf::bulk::Recognised;
-use srf::{Recognizer, Stream, StreamOptions};
+use srf::{Recognizer, Stream, StreamOptions, Transcript};
 use srf_audio::Recording;
 use srf_audio::features::cmvn::CmvnStats;
 
@@ -50,8 +49,8 @@ impl Live<'_> {
             if is_live {
                 self.listen(sound, None, id, &mut sink)?;
             } else {
-                let recognised = self.hear(sound, None, false)?;
-                sink.write(&without_delays(recognised).transcript(id))?;
+                let transcript = self.hear(sound, None, id, false)?;
+                sink.write(&without_delays(transcript))?;
             }
             return Ok(Exit::Done);
         }
@@ -61,8 +60,8 @@ impl Live<'_> {
         // Heard twice: first for the speaker's statistics.
         let (samples, rate_hz) = gather(sound)?;
         let statistics = Some(self.recognizer.statistics_of(&samples, rate_hz)?);
-        let recognised = self.hear(Sound::Samples(samples, rate_hz), statistics, false)?;
-        sink.write(&without_delays(recognised).transcript(id))?;
+        let transcript = self.hear(Sound::Samples(samples, rate_hz), statistics, id, false)?;
+        sink.write(&without_delays(transcript))?;
         Ok(Exit::Done)
     }
 
@@ -75,15 +74,21 @@ impl Live<'_> {
         sink: &mut Sink<'_>,
     ) -> anyhow::Result<()> {
         let shows_lines = sink.shows_lines();
-        let recognised = self.hear(sound, statistics, shows_lines)?;
-        if shows_lines { Ok(()) } else { sink.write(&recognised.transcript(id)) }
+        let transcript = self.hear(sound, statistics, id, shows_lines)?;
+        if shows_lines { Ok(()) } else { sink.write(&transcript) }
     }
 
     /// Gives a sound to a stream chunk by chunk; with `shows_lines` segments are printed when they end.
-    fn hear(&self, sound: Sound, statistics: Option<CmvnStats>, shows_lines: bool) -> anyhow::Result<Recognised> {
+    fn hear(
+        &self,
+        sound: Sound,
+        statistics: Option<CmvnStats>,
+        id: &str,
+        shows_lines: bool,
+    ) -> anyhow::Result<Transcript> {
         let options = StreamOptions { statistics, ..self.options.clone() };
         let mut stream = self.recognizer.stream(&options)?;
-        let mut recognised = Recognised::default();
+        let mut transcript = Transcript { id: id.to_owned(), channel: "A".to_owned(), ..Transcript::default() };
         let chunk_samples = |rate_hz: u32| ((self.chunk_ms / 1000.0 * f64::from(rate_hz)) as usize).max(1);
         let mut pending: Vec<f32> = Vec::new();
         let mut rate_hz = self.recognizer.features().rate_hz;
@@ -93,33 +98,34 @@ impl Live<'_> {
             let n_whole = pending.len() / chunk_samples(rate_hz) * chunk_samples(rate_hz);
             for chunk in pending[..n_whole].chunks(chunk_samples(rate_hz)) {
                 stream.accept(chunk, rate_hz)?;
-                self.show(&mut stream, &mut recognised, shows_lines)?;
+                self.show(&mut stream, &mut transcript, shows_lines)?;
             }
             pending.drain(..n_whole);
             Ok(())
         })?;
         stream.accept(&pending, rate_hz)?;
-        recognised.duration_s = stream.heard_s();
+        transcript.duration_s = stream.accepted_s();
         stream.flush();
-        self.show(&mut stream, &mut recognised, shows_lines)?;
+        self.show(&mut stream, &mut transcript, shows_lines)?;
         self.out.partial("");
-        Ok(recognised)
+        Ok(transcript)
     }
 
     /// Prints what has ended and shows what has not.
-    fn show(&self, stream: &mut Stream, recognised: &mut Recognised, shows_lines: bool) -> anyhow::Result<()> {
+    fn show(&self, stream: &mut Stream, transcript: &mut Transcript, shows_lines: bool) -> anyhow::Result<()> {
         let ended = stream.take_ended();
         if !ended.is_empty() {
             self.out.partial("");
         }
-        for heard in ended {
+        for segment in ended {
             if shows_lines {
-                self.out.line(&heard.segment.text)?;
+                self.out.line(&segment.text)?;
+            } else {
+                transcript.segments.push(segment);
             }
-            recognised.heard.push(heard);
         }
         if self.out.shows_partial() {
-            self.out.partial(&stream.partial().map_or_else(String::new, |heard| heard.segment.text));
+            self.out.partial(&stream.partial().map_or_else(String::new, |segment| segment.text));
         }
         Ok(())
     }

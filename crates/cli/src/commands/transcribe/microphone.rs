@@ -12,9 +12,6 @@ use super::live::Live;
 use super::stdin::Sound;
 use crate::Exit;
 
-/// From samples between -1 and 1 to the scale of 16-bit integers.
-const FULL_SCALE: f32 = 32_768.0;
-
 pub(super) fn listen(live: &Live<'_>, mut sink: Sink<'_>) -> anyhow::Result<Exit> {
     let device = cpal::default_host().default_input_device().context("the system has no microphone")?;
     let supported = device.default_input_config().context("the microphone tells no format")?;
@@ -23,8 +20,8 @@ pub(super) fn listen(live: &Live<'_>, mut sink: Sink<'_>) -> anyhow::Result<Exit
     let (sender, receiver) = mpsc::channel();
     let stop = sender.clone();
     let stream = match supported.sample_format() {
-        SampleFormat::F32 => open(&device, &config, sender, |value: f32| value * FULL_SCALE)?,
-        SampleFormat::I16 => open(&device, &config, sender, |value: i16| f32::from(value))?,
+        SampleFormat::F32 => open(&device, &config, sender, |value: f32| value)?,
+        SampleFormat::I16 => open(&device, &config, sender, |value: i16| f32::from(value) / srf_audio::I16_SCALE)?,
         other => bail!("the microphone gives samples as {other}, expected f32 or i16"),
     };
     stream.play().context("could not start the microphone")?;

@@ -5,7 +5,7 @@
 use std::io::{self, Read};
 
 use anyhow::{Context as _, bail};
-use srf_audio::{Recording, Selection};
+use srf_audio::{I16_SCALE, Recording, Selection};
 
 use crate::printer::Printer;
 
@@ -89,7 +89,8 @@ impl Pcm {
 /// The mean of the channels.
 fn mix(frame: &[u8]) -> f32 {
     let (samples, _) = frame.as_chunks::<2>();
-    samples.iter().map(|sample| f32::from(i16::from_le_bytes(*sample))).sum::<f32>() / samples.len() as f32
+    let sum: f32 = samples.iter().map(|sample| f32::from(i16::from_le_bytes(*sample)) / I16_SCALE).sum();
+    sum / samples.len() as f32
 }
 
 /// Looks at the first bytes of stdin and decides what it is.

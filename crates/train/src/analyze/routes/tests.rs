@@ -12,7 +12,7 @@ use super::*;
 /// A recording of some length: two tones, so that slices differ.
 fn recording(dir: &std::path::Path, n_samples: usize) -> Utterance {
     let path = dir.join("tones.wav");
-    let tone = |at: usize| 3000.0 * ((at * at) as f32 * 1e-6).sin() + 1000.0 * (at as f32 * 0.05).sin();
+    let tone = |at: usize| 0.09 * ((at * at) as f32 * 1e-6).sin() + 0.03 * (at as f32 * 0.05).sin();
     wav::save(&path, &Samples { rate_hz: 16_000, values: (0..n_samples).map(tone).collect() }).unwrap();
     Utterance { id: "tones".to_owned(), speaker: "tones".to_owned(), path, selection: Selection::default() }
 }
