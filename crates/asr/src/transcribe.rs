@@ -110,11 +110,8 @@ impl Recognizer {
     /// ```
     pub fn transcribe_samples(&self, samples: &[f32], rate_hz: u32) -> Result<Transcript, TranscribeError> {
         let failed = |cause| TranscribeError::Accept { name: "samples".to_owned(), cause };
-        let statistics = if self.is_by_speaker() {
-            Some(self.statistics_of(samples, rate_hz).map_err(failed)?)
-        } else {
-            None
-        };
+        let statistics =
+            if self.is_by_speaker() { Some(self.statistics_of(samples, rate_hz).map_err(failed)?) } else { None };
         let mut stream = self.stream(&StreamOptions { statistics, ..StreamOptions::default() })?;
         stream.accept(samples, rate_hz).map_err(failed)?;
         let duration_s = stream.accepted_s();

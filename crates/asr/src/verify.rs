@@ -66,8 +66,7 @@ pub fn compare(found: &Trace, expected: &Trace, n_classes: usize) -> Option<Diff
         let [slice, class] = [index / n_classes, index % n_classes];
         return Some(Difference::LogProb { slice, class, found, expected });
     }
-    let text =
-        |trace: &Trace| trace.segments.iter().map(|segment| segment.text.as_str()).collect::<Vec<_>>().join(" ");
+    let text = |trace: &Trace| trace.segments.iter().map(|segment| segment.text.as_str()).collect::<Vec<_>>().join(" ");
     (found.segments != expected.segments).then(|| Difference::Segments { found: text(found), expected: text(expected) })
 }
 

@@ -216,7 +216,10 @@ fn a_recording_of_one_sample_says_nothing() {
 fn a_live_stream_of_a_speaker_nobody_knows_is_refused() {
     let recognizer = recognizer(Cmvn::Speaker);
     let error = recognizer.stream(&StreamOptions::default()).err().unwrap();
-    assert_eq!(error.to_string(), "the model normalises features by speaker, and no statistics of this speaker are known");
+    assert_eq!(
+        error.to_string(),
+        "the model normalises features by speaker, and no statistics of this speaker are known"
+    );
     assert!(error.hint().is_some());
     let narrow = StreamOptions { statistics: Some(CmvnStats::new(3)), ..StreamOptions::default() };
     let error = recognizer.stream(&narrow).err().unwrap();

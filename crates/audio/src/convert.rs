@@ -136,7 +136,8 @@ fn write(recording: &Recording, conversion: Conversion, path: &Path) -> Result<C
         interleaved.extend((0..n).flat_map(|at| tracks.iter().map(move |track| track.waiting[at])));
         tracks.iter_mut().for_each(|track| drop(track.waiting.drain(..n)));
         converted.n_samples += n as u64;
-        converted.n_clipped += interleaved.iter().filter(|value| !(-32768.5..32767.5).contains(&(**value * I16_SCALE))).count() as u64;
+        converted.n_clipped +=
+            interleaved.iter().filter(|value| !(-32768.5..32767.5).contains(&(**value * I16_SCALE))).count() as u64;
         writer.push(&interleaved).map_err(write_error)?;
     }
     writer.finish().and_then(|mut file| file.flush()).map_err(write_error)?;

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use srf_audio::{Channel, I16_SCALE, Container, Encoding, ReadAudioError, Recording, Samples, Selection, wav};
+use srf_audio::{Channel, Container, Encoding, I16_SCALE, ReadAudioError, Recording, Samples, Selection, wav};
 
 const RATE_HZ: u32 = 8000;
 const N_SAMPLES: usize = 20_000;

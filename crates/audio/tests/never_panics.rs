@@ -109,7 +109,10 @@ fn check_memory() {
 }
 
 fn tone(n_samples: usize) -> Samples {
-    Samples { rate_hz: 16_000, values: (0..n_samples).map(|i| (((i * 7919) % 2001) as f32 - 1000.0) / 32768.0).collect() }
+    Samples {
+        rate_hz: 16_000,
+        values: (0..n_samples).map(|i| (((i * 7919) % 2001) as f32 - 1000.0) / 32768.0).collect(),
+    }
 }
 
 /// A WAV of the given format tag and bytes a sample, two channels, the extensible form too.

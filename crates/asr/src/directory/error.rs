@@ -14,19 +14,11 @@ use srf_text::labels::LoadLabelsError;
 #[non_exhaustive]
 pub enum ReadModelError {
     #[error("`{path}` is not a directory, expected a model directory with config.toml, labels.txt and weights.safetensors", path = path.display())]
-    NotADirectory {
-        path: PathBuf,
-    },
+    NotADirectory { path: PathBuf },
     #[error("could not read `{path}`", path = path.display())]
-    Io {
-        path: PathBuf,
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
     #[error("`{path}` is larger than {most} bytes", path = path.display())]
-    TooLarge {
-        path: PathBuf,
-        most: u64,
-    },
+    TooLarge { path: PathBuf, most: u64 },
     #[error(transparent)]
     Config(#[from] ReadConfigError),
     #[error(transparent)]
@@ -34,25 +26,13 @@ pub enum ReadModelError {
     #[error(transparent)]
     Weights(#[from] LoadWeightsError),
     #[error("`{weights}` holds another model than `{config}` describes", weights = weights.display(), config = config.display())]
-    OtherModel {
-        weights: PathBuf,
-        config: PathBuf,
-    },
+    OtherModel { weights: PathBuf, config: PathBuf },
     #[error("`{path}`: {message}", path = path.display())]
-    Cmvn {
-        path: PathBuf,
-        message: String,
-    },
+    Cmvn { path: PathBuf, message: String },
     #[error("`{path}`: {message}", path = path.display())]
-    Times {
-        path: PathBuf,
-        message: String,
-    },
+    Times { path: PathBuf, message: String },
     #[error("`{path}`: {cause}", path = path.display())]
-    Parts {
-        path: PathBuf,
-        cause: InvalidParts,
-    },
+    Parts { path: PathBuf, cause: InvalidParts },
 }
 
 impl ReadModelError {
@@ -76,20 +56,11 @@ pub enum InvalidParts {
     #[error(transparent)]
     Features(#[from] FeaturesConfigError),
     #[error("the labels make {found} classes, but the model has {expected}")]
-    Classes {
-        found: usize,
-        expected: usize,
-    },
+    Classes { found: usize, expected: usize },
     #[error("found {found} weights, but the model has {expected}")]
-    Weights {
-        found: usize,
-        expected: usize,
-    },
+    Weights { found: usize, expected: usize },
     #[error("the statistics are of {found} values per frame, but a frame has {expected}")]
-    CmvnWidth {
-        found: usize,
-        expected: usize,
-    },
+    CmvnWidth { found: usize, expected: usize },
     #[error("features are normalised by global statistics, but there are none (cmvn.json)")]
     NoStatistics,
 }
@@ -113,10 +84,7 @@ pub enum WriteModelError {
     #[error(transparent)]
     Parts(#[from] InvalidParts),
     #[error("could not write `{path}`", path = path.display())]
-    Io {
-        path: PathBuf,
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Weights(#[from] SaveWeightsError),
 }

@@ -286,12 +286,7 @@ impl Normalizer {
     /// With the statistics at hand: those of the speaker (or utterance) and those of the training set.
     ///
     /// By speaker, the global ones stand in where the speaker's are not known; without any, frames stay as they are.
-    pub fn new(
-        config: &CmvnConfig,
-        n_dims: usize,
-        speaker: Option<&CmvnStats>,
-        global: Option<&CmvnStats>,
-    ) -> Self {
+    pub fn new(config: &CmvnConfig, n_dims: usize, speaker: Option<&CmvnStats>, global: Option<&CmvnStats>) -> Self {
         let statistics = match config.mode {
             CmvnMode::Off => None,
             CmvnMode::Global => global,

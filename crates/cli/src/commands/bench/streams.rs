@@ -137,8 +137,10 @@ pub(super) fn soak(setup: Setup<'_>, hours: f64, json: bool, out: &Printer) -> a
         labels += stream.take_ended().iter().map(|segment| segment.tokens.len()).sum::<usize>();
         progress.inc(1);
         if index % (n_chunks / N_MEMORY_SAMPLES).max(1) == 0 {
-            memory
-                .push((stream.accepted_s() / 3600.0, resident_mb().context("this system does not report memory in use")?));
+            memory.push((
+                stream.accepted_s() / 3600.0,
+                resident_mb().context("this system does not report memory in use")?,
+            ));
         }
     }
     progress.finish_and_clear();
