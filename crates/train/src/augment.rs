@@ -5,12 +5,13 @@
 //! with any number of threads.
 
 use fastrand::Rng;
+use srf_base::random::hash_of;
 use srf_model::config::InvalidConfig;
 pub use srf_model::config::{AugmentConfig, MaskConfig, NoiseConfig};
 
 use crate::noise;
 use crate::playback::play;
-use crate::seed::{between, generator, number_of};
+use crate::seed::{between, generator};
 
 /// Changes utterances as configured.
 #[derive(Clone, Debug)]
@@ -47,7 +48,7 @@ impl Augmenter {
 
     /// Changes the samples of utterance `id` in `epoch`, and says how much faster they are now.
     pub fn change_samples(&self, epoch: u64, id: &str, rate_hz: u32, samples: &mut Vec<f32>) -> f64 {
-        let rng = &mut generator(self.seed, &[SAMPLES, epoch, number_of(id)]);
+        let rng = &mut generator(self.seed, &[SAMPLES, epoch, hash_of(id)]);
         let speed =
             if self.config.speeds.is_empty() { 1.0 } else { self.config.speeds[rng.usize(..self.config.speeds.len())] };
         change_speed(samples, rate_hz, speed);
@@ -68,7 +69,7 @@ impl Augmenter {
     /// - `features` `[time, n_orders, n_bins]`
     pub fn mask_features(&self, epoch: u64, id: &str, features: &mut [f32], n_bins: usize, n_orders: usize) {
         let Some(config) = self.config.masks else { return };
-        let rng = &mut generator(self.seed, &[FEATURES, epoch, number_of(id)]);
+        let rng = &mut generator(self.seed, &[FEATURES, epoch, hash_of(id)]);
         let n_frames = features.len() / (n_bins * n_orders);
         for _ in 0..config.n_bands {
             let (start, end) = any_span(rng, n_bins, config.max_bins);

@@ -3,7 +3,6 @@
 pub mod analyze;
 pub mod augment;
 pub mod builtin;
-pub mod command;
 pub mod corpus;
 pub mod evaluate;
 pub mod events;
@@ -12,7 +11,7 @@ pub mod report;
 pub mod reproduce;
 pub mod runs;
 pub mod tensorboard;
-pub mod times;
+pub mod timing;
 pub mod trainer;
 
 mod noise;

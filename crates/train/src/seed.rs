@@ -1,23 +1,11 @@
-//! Random numbers that depend on what they are for, never on when they are drawn: a seed and a place in, a generator out.
+//! Random numbers that depend on what they are for and never on when they are drawn.
 
 use fastrand::Rng;
+use srf_base::random::scramble;
 
 /// The generator for one place, such as (epoch, utterance): equal places give equal numbers on any thread.
 pub(crate) fn generator(seed: u64, place: &[u64]) -> Rng {
     Rng::with_seed(place.iter().fold(scramble(seed), |state, part| scramble(state ^ scramble(*part))))
-}
-
-/// A number for a name (FNV-1a): the same on every machine, unlike that of the standard library's hasher.
-pub(crate) fn number_of(name: &str) -> u64 {
-    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
-}
-
-/// SplitMix64's finisher: neighbouring numbers in, unrelated ones out.
-fn scramble(value: u64) -> u64 {
-    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
 }
 
 /// A number between `low` and `high`.

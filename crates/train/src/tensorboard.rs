@@ -19,10 +19,9 @@ pub const DIRECTORY_NAME: &str = "tensorboard";
 /// Why an event file could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("could not write `{path}`: {source}")]
+#[allow(missing_docs)] // the messages say what the fields are
 pub struct TensorBoardError {
-    /// The file, or its directory.
     pub path: PathBuf,
-    /// Why.
     pub source: io::Error,
 }
 

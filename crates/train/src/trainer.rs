@@ -23,7 +23,6 @@ mod validation;
 
 pub use error::TrainError;
 pub use run_dir::RunDirError;
-pub(crate) use run_dir::write_whole;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -16,8 +16,7 @@ use srf::Recognizer;
 use srf_model::config::Recipe;
 use srf_train::analyze::{Analysis, Named, reference, spectrogram};
 use srf_train::builtin::Voices;
-use srf_train::builtin::layout::plain::PlainConfig;
-use srf_train::command;
+use srf_train::builtin::layout::PlainConfig;
 use srf_train::corpus::Utterance;
 use srf_train::evaluate::summary::{Subject, Summary};
 use srf_train::evaluate::{DEFAULT_REPLICATIONS, EvaluateOptions, Evaluation, Scoring, files};
@@ -211,7 +210,7 @@ impl Demo<'_> {
         let page = self.dir.join(report::FILE_NAME);
         self.out.note(format_args!("\ndone in {took}; open `{}` in a browser. Try next:", page.display()));
         let program = std::env::args_os().next().map_or_else(|| PathBuf::from("srf"), PathBuf::from);
-        let quoted = |path: &Path| command::quoted(&path.display().to_string());
+        let quoted = srf_base::shell::quote_path;
         let [program, model, corpus] = [&program, &self.model(), &self.corpus()].map(|path| quoted(path));
         let [recipe, test, routing, longer] =
             ["recipe.toml", "corpus/test.jsonl", "routing", "longer"].map(|name| quoted(&self.dir.join(name)));

@@ -38,7 +38,7 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     let utterances: Vec<_> = listed.into_iter().map(|listed| listed.utterance).collect();
     let recognizer = Recognizer::from_parts(parts.clone())?;
     let watcher = Bar::new(out);
-    let learned = srf_train::times::learn(&recognizer, &utterances, &watcher);
+    let learned = srf_train::timing::fit(&recognizer, &utterances, &watcher);
     watcher.finish();
     let Some(label_timing) = learned else {
         bail!(

@@ -1,7 +1,10 @@
-//! The sentences of the built-in corpus: random numbers in, a sentence out.
+//! Random sentences for the built-in corpus, from the rules in `grammar.txt`.
 //!
-//! A rule has a name and ways to write it; `{name}` inside a way stands for another rule. The words are chosen so
-//! that every phone of English occurs often, the rare ones (as in *measure*, *noise*, *cook*, *thick*) included.
+//! The words are chosen so that every phone of English occurs often, also the rare ones (*measure*, *noise*, *cook*,
+//! *thick*).
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use fastrand::Rng;
 
@@ -43,7 +46,7 @@ impl Sentence {
 }
 
 fn expand(rule: &str, rng: &mut Rng, out: &mut String) {
-    let ways = ways(rule);
+    let ways = RULES.get(rule).expect("rules name rules: a test reads them all");
     let mut rest = ways[rng.usize(..ways.len())];
     while let Some((before, after)) = rest.split_once('{') {
         out.push_str(before);
@@ -54,353 +57,12 @@ fn expand(rule: &str, rng: &mut Rng, out: &mut String) {
     out.push_str(rest);
 }
 
-fn ways(rule: &str) -> &'static [&'static str] {
-    RULES.iter().find(|(name, _)| *name == rule).expect("rules name rules: a test reads them all").1
-}
-
-const RULES: &[(&str, &[&str])] = &[
-    (
-        "sentence",
-        &[
-            "{story}",
-            "{story}",
-            "{story}",
-            "{story}, because {story}",
-            "{story}, while {story}",
-            "{question}",
-            "{command}",
-            "{clock}",
-            "{calendar}",
-            "{digits}",
-            "{shop}",
-        ],
-    ),
-    (
-        "story",
-        &[
-            "the {adjective} {person} {past} {thing} {place}",
-            "{name} {past} {thing}, and the {person} {went} {place}",
-            "{thing} {was} {adjective} this {daypart}",
-            "my {relative} never {past} {thing}",
-            "they {past} {thing} {place}, but we {went} away",
-            "we {went} {place} {manner}",
-            "a {adjective} {animal} {went} {place}",
-            "she thought that {thing} {was} {manner} {made}",
-            "his {relative} should have {made} {thing}",
-            "you could hear the {animal} {place}",
-        ],
-    ),
-    (
-        "question",
-        &[
-            "where did {name} put {thing}",
-            "what {was} the {person} doing {place}",
-            "who {past} {thing}",
-            "when will your {relative} leave",
-            "did the {person} enjoy {thing}",
-            "can you {act} {thing}",
-            "is {thing} {place}",
-        ],
-    ),
-    (
-        "command",
-        &[
-            "turn {onoff} the {device}",
-            "turn {onoff} the {device} in the {room}",
-            "set the {device} to {number}",
-            "{act} {thing}",
-            "please {act} {thing} {place}",
-            "call my {relative} {manner}",
-            "play some {adjective} music",
-            "stop",
-            "go back {number} pages",
-        ],
-    ),
-    (
-        "clock",
-        &[
-            "it is {hour} {minute}",
-            "wake me at {hour} {minute} in the morning",
-            "the {vehicle} leaves at {hour} o'clock",
-            "it is {past_to} {hour}",
-            "we {went} {place} at {hour} {minute}",
-        ],
-    ),
-    (
-        "calendar",
-        &[
-            "the meeting is on {weekday}, {month} the {ordinal}",
-            "{name} was born on the {ordinal} of {month}",
-            "remind me on {weekday} {daypart}",
-            "{month} {ordinal} is a {weekday}",
-        ],
-    ),
-    (
-        "digits",
-        &[
-            "{digit}",
-            "{digit} {digit} {digit}",
-            "{digit} {digit} {digit} {digit}",
-            "{digit} {digit} {digit} {digit} {digit}",
-            "my number is {digit} {digit} {digit}, {digit} {digit} {digit} {digit}",
-            "dial {digit} {digit} {digit} {digit} {digit} {digit}",
-        ],
-    ),
-    (
-        "shop",
-        &[
-            "that costs {number} dollars",
-            "{number} plus {number} is {number}",
-            "i would like {number} {goods}, please",
-            "she paid {number} dollars for the {goods}",
-            "he sold {number} {goods} {place}",
-        ],
-    ),
-    (
-        "adjective",
-        &[
-            "young", "old", "small", "large", "yellow", "cheap", "quiet", "loud", "foolish", "thick", "thin", "royal",
-            "gentle", "unusual", "strange", "cool", "warm", "heavy", "clever", "noisy", "wooden", "shy", "huge",
-            "fresh", "smooth", "broad", "curious", "happy", "awful", "dirty", "rough", "blue",
-        ],
-    ),
-    (
-        "person",
-        &[
-            "teacher", "boy", "girl", "doctor", "farmer", "judge", "cook", "singer", "lawyer", "child", "nurse",
-            "captain", "sailor", "thief", "neighbor", "woman", "author", "king",
-        ],
-    ),
-    (
-        "name",
-        &["george", "alice", "joyce", "ruth", "victor", "charlie", "hugh", "megan", "zoe", "howard", "yvonne", "keith"],
-    ),
-    ("relative", &["mother", "father", "brother", "sister", "uncle", "cousin", "nephew", "daughter"]),
-    ("animal", &["dog", "fox", "horse", "bird", "mouse", "sheep", "goose", "tiger", "fish", "puppy"]),
-    (
-        "thing",
-        &[
-            "the {adjective} {object}",
-            "a {adjective} {object}",
-            "the {object}",
-            "the {object}",
-            "both of the {goods}",
-            "her {object}",
-            "the {person}'s {object}",
-            "our {object}",
-        ],
-    ),
-    (
-        "object",
-        &[
-            "key",
-            "door",
-            "book",
-            "picture",
-            "treasure",
-            "television",
-            "garage",
-            "machine",
-            "bicycle",
-            "letter",
-            "watch",
-            "coin",
-            "voice",
-            "table",
-            "garden",
-            "chair",
-            "boat",
-            "jar",
-            "cloth",
-            "song",
-            "beige jacket",
-            "measure",
-            "toy",
-            "house",
-            "mirror",
-            "leather shoe",
-            "bottle",
-            "finger",
-            "engine",
-            "yacht",
-            "vision",
-            "wheel",
-            "poem",
-            "puddle",
-            "bush",
-            "hook",
-        ],
-    ),
-    (
-        "goods",
-        &[
-            "apples",
-            "oranges",
-            "sandwiches",
-            "eggs",
-            "cookies",
-            "flowers",
-            "books",
-            "shirts",
-            "bags",
-            "toys",
-            "matches",
-            "pieces of cheese",
-            "potatoes",
-            "badges",
-            "roses",
-        ],
-    ),
-    (
-        "past",
-        &[
-            "found",
-            "took",
-            "bought",
-            "sold",
-            "opened",
-            "wanted",
-            "enjoyed",
-            "pushed",
-            "pulled",
-            "painted",
-            "measured",
-            "watched",
-            "finished",
-            "chose",
-            "threw",
-            "caught",
-            "heard",
-            "noticed",
-            "destroyed",
-            "loved",
-            "used",
-            "shook",
-        ],
-    ),
-    ("made", &["made", "seen", "taken", "broken", "fixed", "forgotten", "judged", "chosen", "saved"]),
-    (
-        "act",
-        &[
-            "find", "open", "close", "bring", "show", "choose", "watch", "clean", "move", "hide", "push", "save",
-            "bathe",
-        ],
-    ),
-    ("went", &["went", "walked", "ran", "looked", "stood", "jumped", "rushed", "drove", "swam", "moved"]),
-    ("was", &["was", "is", "would be", "had been"]),
-    (
-        "place",
-        &[
-            "behind the {object}",
-            "in the {room}",
-            "near the {place_name}",
-            "under the {object}",
-            "across the {place_name}",
-            "through the {place_name}",
-            "around the {place_name}",
-            "beyond the {adjective} {place_name}",
-            "at the {place_name}",
-        ],
-    ),
-    ("room", &["kitchen", "bedroom", "bathroom", "hall", "office", "garage", "living room", "attic"]),
-    (
-        "place_name",
-        &[
-            "bridge",
-            "river",
-            "church",
-            "village",
-            "station",
-            "school",
-            "harbor",
-            "beach",
-            "forest",
-            "city",
-            "mountain",
-            "north road",
-            "castle",
-        ],
-    ),
-    ("device", &["light", "radio", "heater", "television", "fan", "oven", "volume", "alarm"]),
-    ("onoff", &["on", "off", "up", "down"]),
-    ("vehicle", &["train", "bus", "ship", "plane", "ferry"]),
-    (
-        "manner",
-        &[
-            "quickly",
-            "very slowly",
-            "with pleasure",
-            "without a noise",
-            "as usual",
-            "once again",
-            "together",
-            "far too soon",
-        ],
-    ),
-    ("daypart", &["morning", "afternoon", "evening", "night"]),
-    ("hour", &["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]),
-    ("minute", &["fifteen", "thirty", "forty five", "twenty", "oh five", "ten", "fifty"]),
-    ("past_to", &["quarter past", "half past", "ten to", "twenty past", "five to", "quarter to"]),
-    ("weekday", &["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]),
-    (
-        "month",
-        &[
-            "january",
-            "february",
-            "march",
-            "april",
-            "may",
-            "june",
-            "july",
-            "august",
-            "september",
-            "october",
-            "november",
-            "december",
-        ],
-    ),
-    (
-        "ordinal",
-        &[
-            "first",
-            "second",
-            "third",
-            "fourth",
-            "fifth",
-            "sixth",
-            "seventh",
-            "eighth",
-            "ninth",
-            "tenth",
-            "eleventh",
-            "twelfth",
-            "thirteenth",
-            "twentieth",
-            "twenty first",
-            "thirtieth",
-            "thirty first",
-        ],
-    ),
-    ("digit", &["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]),
-    (
-        "number",
-        &[
-            "{digit}",
-            "ten",
-            "eleven",
-            "twelve",
-            "thirteen",
-            "fourteen",
-            "sixteen",
-            "eighteen",
-            "{tens}",
-            "{tens} {digit}",
-            "one hundred",
-            "{digit} hundred and {tens}",
-        ],
-    ),
-    ("tens", &["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]),
-];
+/// Every rule of `grammar.txt`: its name and the ways to write it.
+static RULES: LazyLock<HashMap<&str, Vec<&str>>> = LazyLock::new(|| {
+    let rules = include_str!("grammar.txt").lines().filter(|line| !line.starts_with('#'));
+    let rules = rules.filter_map(|line| line.split_once(" = "));
+    rules.map(|(name, ways)| (name, ways.split(" | ").collect())).collect()
+});
 
 #[cfg(test)]
 mod tests {
@@ -411,12 +73,12 @@ mod tests {
     #[test]
     fn every_rule_names_rules_and_is_used() {
         let mut used = HashSet::from(["sentence"]);
-        for (_, ways) in RULES {
-            for way in *ways {
+        for ways in RULES.values() {
+            for way in ways {
                 assert_eq!(way.matches('{').count(), way.matches('}').count(), "{way}");
                 for part in way.split('{').skip(1) {
                     let name = part.split_once('}').unwrap().0;
-                    assert!(RULES.iter().any(|(rule, _)| *rule == name), "{name}");
+                    assert!(RULES.contains_key(name), "{name}");
                     used.insert(name);
                 }
             }

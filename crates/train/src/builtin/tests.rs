@@ -8,15 +8,15 @@ use srf_text::labels::Units;
 use srf_text::labels::timit::PhoneSet;
 use tempfile::TempDir;
 
-use super::layout::{plain, timit, wsj};
+use super::layout::{PlainConfig, timit, write_plain, wsj};
 use super::*;
 use crate::corpus::prepare::{Found, PrepareConfig, prepare};
 use crate::corpus::split::SplitConfig;
 use crate::corpus::targets::{Labels, TargetConfig};
 use crate::corpus::{self, Corpus, DEV, Problem, TEST, TRAIN, Unwatched, manifest};
 
-fn config(seed: u64) -> plain::PlainConfig {
-    plain::PlainConfig { seed, n_speakers: 4, hours: 0.01, voices: Voices::Flite }
+fn config(seed: u64) -> PlainConfig {
+    PlainConfig { seed, n_speakers: 4, hours: 0.01, voices: Voices::Flite }
 }
 
 /// Every file below `root` with its bytes.
@@ -44,7 +44,7 @@ fn on_threads<T: Send>(n_threads: usize, work: impl FnOnce() -> T + Send) -> T {
 fn any_number_of_threads_makes_the_same_files() {
     let made = [1, 3].map(|n_threads| {
         let dir = tempfile::tempdir().unwrap();
-        on_threads(n_threads, || plain::write(&config(5), dir.path(), &Unwatched).unwrap());
+        on_threads(n_threads, || write_plain(&config(5), dir.path(), &Unwatched).unwrap());
         contents(dir.path())
     });
     assert!(5 < made[0].len());
@@ -55,7 +55,7 @@ fn any_number_of_threads_makes_the_same_files() {
 fn another_seed_says_other_things() {
     let made = [5, 6].map(|seed| {
         let dir = tempfile::tempdir().unwrap();
-        plain::write(&config(seed), dir.path(), &Unwatched).unwrap()
+        write_plain(&config(seed), dir.path(), &Unwatched).unwrap()
     });
     let sentences = |corpus: &Corpus| corpus.utterances().map(|u| u.sentence.clone()).collect::<Vec<_>>();
     assert_ne!(sentences(&made[0]), sentences(&made[1]));
@@ -64,7 +64,7 @@ fn another_seed_says_other_things() {
 #[test]
 fn it_is_as_long_as_asked_and_labelled_to_the_end() {
     let dir = tempfile::tempdir().unwrap();
-    let corpus = plain::write(&config(5), dir.path(), &Unwatched).unwrap();
+    let corpus = write_plain(&config(5), dir.path(), &Unwatched).unwrap();
     let seconds: f64 = corpus.utterances().map(|u| u.audio.duration_s.unwrap()).sum();
     let last_s = corpus.utterances().last().unwrap().audio.duration_s.unwrap();
     assert!(36.0 <= seconds && seconds - last_s < 36.0, "{seconds}");
@@ -78,10 +78,10 @@ fn it_is_as_long_as_asked_and_labelled_to_the_end() {
 
 #[test]
 fn nothing_is_silent_and_nothing_clips() {
-    let cast = Cast::new(9, [Sex::Female, Sex::Male, Sex::Female, Sex::Male], Voices::Flite);
+    let speakers = Speakers::new(9, [Sex::Female, Sex::Male, Sex::Female, Sex::Male], Voices::Flite);
     let mut voice = Voice::new();
     for speaker in 0..4 {
-        let samples = cast.take(&mut voice, speaker, 0, None).unwrap().speech.samples;
+        let samples = speakers.record(&mut voice, speaker, 0, None).unwrap().speech.samples;
         let peak = samples.iter().fold(0.0f32, |peak, v| peak.max(v.abs()));
         assert!((500.0..32_768.0).contains(&peak), "{peak}");
     }

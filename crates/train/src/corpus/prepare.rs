@@ -32,27 +32,16 @@ pub struct PrepareConfig {
 /// Why nothing was prepared.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs)] // the messages say what the fields are
 pub enum PrepareError {
-    /// Not a single utterance.
     #[error("no utterance to prepare was found in `{src}`")]
-    Nothing {
-        /// Where it was looked for.
-        src: PathBuf,
-    },
-    /// The parts.
+    Nothing { src: PathBuf },
     #[error(transparent)]
     Split(#[from] SplitError),
-    /// The labels.
     #[error(transparent)]
     Labels(#[from] LabelSetError),
-    /// The folder to write to.
     #[error("could not write `{path}`")]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    Write { path: PathBuf, source: io::Error },
 }
 
 impl PrepareError {

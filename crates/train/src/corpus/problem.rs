@@ -29,160 +29,50 @@ impl fmt::Display for Problem {
 /// What is wrong.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs)] // the messages say what the fields are
 pub enum Fault {
-    /// The system would not let us read it.
     #[error("could not be read: {0}")]
     Read(#[from] std::io::Error),
-    /// A line without end.
     #[error("line is longer than {limit} bytes")]
-    LineTooLong {
-        /// The limit.
-        limit: usize,
-    },
-    /// Bytes that are no text.
+    LineTooLong { limit: usize },
     #[error("not UTF-8 from byte {at} on")]
-    NotUtf8 {
-        /// Counted from 1.
-        at: usize,
-    },
-    /// A file larger than its kind ever is.
+    NotUtf8 { at: usize },
     #[error("{found} bytes, expected at most {limit}")]
-    FileTooLarge {
-        /// Its size.
-        found: u64,
-        /// The limit.
-        limit: u64,
-    },
-    /// Not the JSON of a manifest.
+    FileTooLarge { found: u64, limit: u64 },
     #[error("not a manifest entry: {reason}")]
-    Json {
-        /// What the parser says, with the column.
-        reason: String,
-    },
-    /// Text in a shape that its kind does not have.
+    Json { reason: String },
     #[error("found {found:?}, expected {expected}")]
-    Shape {
-        /// What stands there, shortened.
-        found: String,
-        /// What should.
-        expected: &'static str,
-    },
-    /// A time that is none.
+    Shape { found: String, expected: &'static str },
     #[error("{what} from {start} to {end}, expected an end after its start, in order")]
-    Times {
-        /// Of what.
-        what: String,
-        /// As found, in the units of the file.
-        start: f64,
-        /// As found.
-        end: f64,
-    },
-    /// Something a folder of this kind has.
+    Times { what: String, start: f64, end: f64 },
     #[error("{what} not found")]
-    Missing {
-        /// What is missing, with its name.
-        what: String,
-    },
-    /// A recording that cannot be read.
+    Missing { what: String },
     #[error(transparent)]
     Audio(Box<srf_audio::ReadAudioError>),
-    /// The recording of a listed utterance that cannot be read.
     #[error("utterance `{id}`: {reason}")]
-    AudioOf {
-        /// The utterance.
-        id: String,
-        /// Why not.
-        reason: String,
-    },
-    /// No length, where one is needed.
+    AudioOf { id: String, reason: String },
     #[error("utterance `{id}` has no duration, its audio is {found_s} s")]
-    NoDuration {
-        /// The utterance.
-        id: String,
-        /// The length of its recording.
-        found_s: f64,
-    },
-    /// Two utterances of one name.
+    NoDuration { id: String, found_s: f64 },
     #[error("id `{id}` was already used by {first}")]
-    DuplicateId {
-        /// The name.
-        id: String,
-        /// Where it stands first.
-        first: String,
-    },
-    /// Nothing to learn.
+    DuplicateId { id: String, first: String },
     #[error("utterance `{id}` has no text")]
-    EmptyText {
-        /// The utterance.
-        id: String,
-    },
-    /// No phones, where phones are to be learnt.
+    EmptyText { id: String },
     #[error("utterance `{id}` has no phones")]
-    NoPhones {
-        /// The utterance.
-        id: String,
-    },
-    /// A label that the model could not write.
+    NoPhones { id: String },
     #[error("utterance `{id}`: label {position} is `{label}`, which is not in the label set")]
-    ForeignLabel {
-        /// The utterance.
-        id: String,
-        /// Counted from 1.
-        position: usize,
-        /// The label.
-        label: String,
-    },
-    /// More labels than output frames.
+    ForeignLabel { id: String, position: usize, label: String },
     #[error("utterance `{id}`: {n_labels} labels need {n_needed} output frames, its {duration_s} s give {n_frames}")]
-    TooManyLabels {
-        /// The utterance.
-        id: String,
-        /// How many labels it has.
-        n_labels: usize,
-        /// How many frames CTC needs for them.
-        n_needed: usize,
-        /// How many there are.
-        n_frames: usize,
-        /// Its length.
-        duration_s: f64,
-    },
-    /// A length that is not that of the recording.
+    TooManyLabels { id: String, n_labels: usize, n_needed: usize, n_frames: usize, duration_s: f64 },
     #[error("utterance `{id}` is said to be {said_s} s long, its audio is {found_s} s")]
-    Length {
-        /// The utterance.
-        id: String,
-        /// In the manifest.
-        said_s: f64,
-        /// In the recording.
-        found_s: f64,
-    },
-    /// An utterance beyond the end of its recording.
+    Length { id: String, said_s: f64, found_s: f64 },
     #[error("utterance `{id}` ends at {end_s} s, its audio is {found_s} s long")]
-    BeyondEnd {
-        /// The utterance.
-        id: String,
-        /// Where it ends.
-        end_s: f64,
-        /// The length of the recording.
-        found_s: f64,
-    },
-    /// A name that JSON cannot hold.
+    BeyondEnd { id: String, end_s: f64, found_s: f64 },
     #[error("the name of the file is not UTF-8")]
     NameNotUtf8,
-    /// A command where a file was expected.
     #[error("`{command}` is a command, which is not run")]
-    Command {
-        /// The command.
-        command: String,
-    },
-    /// A command that was allowed to run and failed.
+    Command { command: String },
     #[error("`{command}` failed: {reason}")]
-    CommandFailed {
-        /// The command.
-        command: String,
-        /// How.
-        reason: String,
-    },
+    CommandFailed { command: String, reason: String },
 }
 
 impl From<srf_audio::ReadAudioError> for Fault {

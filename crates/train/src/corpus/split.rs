@@ -18,8 +18,8 @@ pub struct Shares {
 /// Shares that are none.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("`{found}` does not split a corpus, expected percentages of train, dev and test such as `80/10/10`")]
+#[allow(missing_docs)] // the messages say what the fields are
 pub struct ParseSharesError {
-    /// What was written.
     pub found: String,
 }
 
@@ -56,23 +56,12 @@ pub struct SplitConfig {
 /// Why a corpus cannot be split as asked.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
+#[allow(missing_docs)] // the messages say what the fields are
 pub enum SplitError {
-    /// Nobody of this name.
     #[error("speaker `{speaker}` is not in the corpus of {n_speakers} speakers")]
-    UnknownSpeaker {
-        /// The name.
-        speaker: String,
-        /// How many there are.
-        n_speakers: usize,
-    },
-    /// Too few people.
+    UnknownSpeaker { speaker: String, n_speakers: usize },
     #[error("the corpus has {found} speakers, too few for {expected} parts without overlap")]
-    TooFewSpeakers {
-        /// How many there are.
-        found: usize,
-        /// How many parts were asked for.
-        expected: usize,
-    },
+    TooFewSpeakers { found: usize, expected: usize },
 }
 
 impl SplitConfig {

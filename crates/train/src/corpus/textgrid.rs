@@ -14,12 +14,10 @@ pub struct Tier {
 /// Why a text is no TextGrid.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("not a TextGrid: {found} where {expected} was expected (value {position})")]
+#[allow(missing_docs)] // the messages say what the fields are
 pub struct ParseTextGridError {
-    /// What stands there.
     pub found: String,
-    /// What should.
     pub expected: &'static str,
-    /// Which value of the file, counted from 1.
     pub position: usize,
 }
 

@@ -19,31 +19,14 @@ const MAX_LINE_BYTES: u64 = 64 << 20;
 /// Why the file of events could not be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs)] // the messages say what the fields are
 pub enum LogError {
-    /// The system would not let us read it.
     #[error("could not read `{path}`: {source}")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// The system would not let us write it.
+    Read { path: PathBuf, source: io::Error },
     #[error("could not write `{path}`: {source}")]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// Something that was never a run.
+    Write { path: PathBuf, source: io::Error },
     #[error("`{path}` tells of no run: {n_lines} lines, none of them the start of one")]
-    NoStart {
-        /// The file.
-        path: PathBuf,
-        /// Its lines.
-        n_lines: usize,
-    },
+    NoStart { path: PathBuf, n_lines: usize },
 }
 
 /// The file of events, open at its end.

@@ -256,7 +256,7 @@ pub(super) fn facts(history: &History) -> String {
     let RunStart { recipe, command, seed, architecture, n_parameters, n_classes, units, from, .. } = start;
     let Machine { processor, n_threads, memory_gib, system, kernels } = &start.machine;
     let mut rows = vec![
-        ("command", crate::command::line(command)),
+        ("command", srf_base::shell::command_line(command)),
         ("version", start.version.clone()),
         ("model", format!("{architecture}, {n_parameters} parameters, {n_classes} classes of {units}")),
         ("started from", from.clone().unwrap_or_default()),

@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::table::Row;
-use crate::trainer::write_whole;
+use srf_base::files::write_atomically;
 
 /// Far more than any of our files has.
 const MAX_FILE_BYTES: u64 = 256 << 20;
@@ -71,5 +71,5 @@ pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
 /// Writes a JSON file, whole or not at all.
 pub(super) fn write_json(path: &Path, value: &impl Serialize) -> io::Result<()> {
     let text = serde_json::to_string_pretty(value).map_err(io::Error::other)?;
-    write_whole(path, (text + "\n").as_bytes())
+    write_atomically(path, (text + "\n").as_bytes())
 }

@@ -20,7 +20,7 @@ use super::{ends, html, markdown, picture};
 use crate::corpus::{DEV, Problem, TEST, Utterance, manifest};
 use crate::events::Machine;
 use crate::trainer::prepared::Prepared;
-use crate::trainer::{self, TrainError, TrainJob, TrainWatcher, train, write_whole};
+use crate::trainer::{self, TrainError, TrainJob, TrainWatcher, train};
 
 /// A part that models are measured on.
 #[derive(Clone, Debug)]
@@ -203,7 +203,7 @@ impl Job {
             search: subject.search,
             budget,
             changes: changes.collect(),
-            command: crate::command::line(&self.command),
+            command: srf_base::shell::command_line(&self.command),
             machine: format!("{}, {} threads", self.machine.processor, self.machine.n_threads),
             version: env!("CARGO_PKG_VERSION"),
             remarks: self.remarks(),
@@ -233,7 +233,7 @@ impl Job {
         let picture = picture::windows(report);
         let path = |extension: &str| self.place.out.join(format!("{}.{extension}", self.table.name));
         let (text, page) = (markdown::format(report), html::page(report, picture.as_ref()));
-        write_whole(&path("md"), text.as_bytes()).map_err(ReproduceError::write(&path("md")))?;
+        srf_base::files::write_atomically(&path("md"), text.as_bytes()).map_err(ReproduceError::write(&path("md")))?;
         write_json(&path("json"), report).map_err(ReproduceError::write(&path("json")))?;
         page.save(&path("html")).map_err(ReproduceError::write(&path("html")))?;
         if let Some(picture) = picture {

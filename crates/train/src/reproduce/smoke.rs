@@ -9,7 +9,7 @@ use super::error::ReproduceError;
 use super::runner::Part;
 use super::table::Table;
 use crate::builtin::Voices;
-use crate::builtin::layout::plain::{self, PlainConfig};
+use crate::builtin::layout::{PlainConfig, write_plain};
 use crate::corpus::prepare::{Found, PrepareConfig, prepare};
 use crate::corpus::split::SplitConfig;
 use crate::corpus::targets::{Labels, TargetConfig};
@@ -31,7 +31,7 @@ pub fn corpus(table: &Table, dir: &Path, watcher: &dyn TrainWatcher) -> Result<(
     }
     watcher.remark("speaking a corpus of half a minute");
     let config = PlainConfig { seed: 1, n_speakers: N_SPEAKERS, hours: HOURS, voices: Voices::Flite };
-    let corpus = plain::write(&config, dir, watcher)?;
+    let corpus = write_plain(&config, dir, watcher)?;
     let targets = if table.is_of_phones {
         TargetConfig { labels: Labels::Timit(PhoneSet::All61), ..TargetConfig::new(Units::Phones) }
     } else {

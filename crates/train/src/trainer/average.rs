@@ -13,44 +13,20 @@ use super::checkpoint::{Checkpoint, ReadCheckpointError};
 /// Why models have no mean.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs)] // the messages say what the fields are
 pub enum AverageError {
-    /// A checkpoint.
     #[error(transparent)]
     Checkpoint(#[from] ReadCheckpointError),
-    /// A model directory.
     #[error(transparent)]
     Model(#[from] ReadModelError),
-    /// The recipe in a checkpoint.
     #[error(transparent)]
     Recipe(#[from] ReadConfigError),
-    /// The labels in a checkpoint.
     #[error("`{path}`: {cause}")]
-    Labels {
-        /// The checkpoint.
-        path: PathBuf,
-        /// What is wrong with them.
-        cause: ParseLabelsError,
-    },
-    /// Networks, features or labels differ.
+    Labels { path: PathBuf, cause: ParseLabelsError },
     #[error("`{path}` has other {what} than `{first}`")]
-    Different {
-        /// The one that differs.
-        path: PathBuf,
-        /// In what.
-        what: &'static str,
-        /// From which one.
-        first: PathBuf,
-    },
-    /// Not that many epochs.
+    Different { path: PathBuf, what: &'static str, first: PathBuf },
     #[error("`{path}` keeps {found} epochs, {asked} were asked for")]
-    Epochs {
-        /// The checkpoint.
-        path: PathBuf,
-        /// How many it keeps.
-        found: usize,
-        /// How many were asked for.
-        asked: usize,
-    },
+    Epochs { path: PathBuf, found: usize, asked: usize },
 }
 
 impl AverageError {

@@ -8,16 +8,17 @@
 //! | 4 each | numbers, `f32` little endian: parameters, Adam's means, Adam's squares, parameters after the last epochs |
 //! | 4 | CRC-32 of everything before |
 //!
-//! A file is written beside its name, brought to the disk and renamed, so that a name always belongs to a whole file.
+//! Files are written atomically, so that a name always belongs to a complete file.
 //! Files are not trusted: sizes are checked against the file before anything of that size is allocated.
 //! The same state gives the same bytes.
 
 use std::collections::VecDeque;
-use std::fs::{self, File};
-use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::fs::File;
+use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use srf_base::files::write_atomically_with;
 use srf_model::config::MAX_PARAMETERS;
 
 const MAGIC: &[u8; 8] = b"SRFCKPT1";
@@ -98,32 +99,20 @@ pub struct Checkpoint {
 /// Why a checkpoint cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs)] // the messages say what the fields are
 pub enum ReadCheckpointError {
-    /// The system would not let us read it.
     #[error("could not read `{path}`: {source}")]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// Not what was written.
+    Io { path: PathBuf, source: io::Error },
     #[error("`{path}` is damaged: {problem}")]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        problem: String,
-    },
+    Damaged { path: PathBuf, problem: String },
 }
 
 /// A checkpoint that could not be written; the ones before it are untouched.
 #[derive(Debug, thiserror::Error)]
 #[error("could not write `{path}`: {source}")]
+#[allow(missing_docs)] // the messages say what the fields are
 pub struct WriteCheckpointError {
-    /// The file.
     pub path: PathBuf,
-    /// Why.
     pub source: io::Error,
 }
 
@@ -133,21 +122,10 @@ impl Checkpoint {
         [self.values.as_slice(), &self.means, &self.squares].into_iter().chain(kept)
     }
 
-    /// Writes it beside `path` and renames it when the disk has all of it.
+    /// Writes the file atomically: after a failure the file that was there before is untouched.
     pub fn save(&self, path: &Path) -> Result<(), WriteCheckpointError> {
-        let partial = partial(path);
-        let write = || -> io::Result<()> {
-            let mut out = BufWriter::with_capacity(1 << 20, File::create(&partial)?);
-            self.write(&mut out)?;
-            out.into_inner()?.sync_all()?;
-            fs::rename(&partial, path)?;
-            sync_folder(path)
-        };
-        write().map_err(|source| {
-            // Best effort: the error that matters is the first one.
-            let _ = fs::remove_file(&partial);
-            WriteCheckpointError { path: path.to_owned(), source }
-        })
+        let written = write_atomically_with(path, |out| self.write(out));
+        written.map_err(|source| WriteCheckpointError { path: path.to_owned(), source })
     }
 
     fn write(&self, out: &mut impl Write) -> io::Result<()> {
@@ -181,21 +159,6 @@ impl Checkpoint {
             }
             Err(Fault::Io(error)) => Err(io(error)),
         }
-    }
-}
-
-/// Where a file is written before it gets its name.
-pub(crate) fn partial(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".partial");
-    name.into()
-}
-
-/// Brings a renaming to the disk.
-pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
-    match path.parent() {
-        Some(folder) if cfg!(unix) => File::open(folder)?.sync_all(),
-        _ => Ok(()),
     }
 }
 

@@ -6,6 +6,7 @@
 use rayon::prelude::*;
 use srf_audio::features::Extractor;
 use srf_audio::features::cmvn::CmvnStats;
+use srf_base::random::hash_of;
 use srf_model::frames::Frames;
 use srf_text::labels::LabelSet;
 
@@ -13,7 +14,6 @@ use super::front_end::{FrontEnd, extract};
 use crate::augment::Augmenter;
 use crate::corpus::{AudioPart, Utterance, Watcher};
 use crate::events::SkippedUtterance;
-use crate::seed::number_of;
 
 /// An utterance that can be trained on.
 #[derive(Clone, Debug)]
@@ -187,7 +187,7 @@ impl Reader<'_> {
             Keep::Nothing => Vec::new(),
         };
         let Utterance { id, speaker, audio, .. } = utterance.clone();
-        Ok((Example { number: number_of(&id), id, speaker, audio, labels, n_frames, kept }, stats))
+        Ok((Example { number: hash_of(&id), id, speaker, audio, labels, n_frames, kept }, stats))
     }
 
     fn check_length(&self, labels: &[u32], n_frames: usize) -> Result<(), String> {

@@ -14,86 +14,34 @@ use crate::events::log::LogError;
 /// Why a training cannot start or go on; what was saved before stays.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs)] // the messages say what the fields are
 pub enum TrainError {
-    /// A recipe for a model that is not to be trained.
     #[error("the recipe `{name}` has no table `[training]`")]
-    NoTraining {
-        /// The recipe.
-        name: String,
-    },
-    /// The run was started otherwise.
+    NoTraining { name: String },
     #[error("`{run}` was started with {what} {was}, this command has {now}")]
-    Changed {
-        /// The run directory.
-        run: PathBuf,
-        /// What is different.
-        what: String,
-        /// At the start.
-        was: String,
-        /// Now.
-        now: String,
-    },
-    /// There are checkpoints, but the system would not let us read them.
+    Changed { run: PathBuf, what: String, was: String, now: String },
     #[error("`{run}` has checkpoints that cannot be read: {problem}")]
-    Unreadable {
-        /// The run directory.
-        run: PathBuf,
-        /// What the system said.
-        problem: String,
-    },
-    /// All utterances were left out.
+    Unreadable { run: PathBuf, problem: String },
     #[error("none of the {n_utterances} utterances of `{part}` can be trained on; the first, `{id}`: {reason}")]
-    NothingToTrainOn {
-        /// `train`.
-        part: &'static str,
-        /// How many were listed.
-        n_utterances: usize,
-        /// The first one.
-        id: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// Loss or gradient is not finite again and again.
+    NothingToTrainOn { part: &'static str, n_utterances: usize, id: String, reason: String },
     #[error(
         "step {step}: {n_skipped} batches had a loss or gradient that is not finite, `training.max_skipped` is {limit}; state and batch are in `{saved}`"
     )]
-    TooManySkipped {
-        /// The step that was one too many.
-        step: u64,
-        /// How many.
-        n_skipped: usize,
-        /// How many may be.
-        limit: usize,
-        /// Where to look.
-        saved: PathBuf,
-    },
-    /// The model to start from has another shape.
+    TooManySkipped { step: u64, n_skipped: usize, limit: usize, saved: PathBuf },
     #[error("cannot start from `{from}`: {problem}")]
-    OtherModel {
-        /// The model.
-        from: PathBuf,
-        /// How they differ.
-        problem: String,
-    },
-    /// The features of the recipe.
+    OtherModel { from: PathBuf, problem: String },
     #[error(transparent)]
     Features(#[from] FeaturesConfigError),
-    /// The recipe.
     #[error(transparent)]
     Recipe(#[from] InvalidConfig),
-    /// The model to start from.
     #[error(transparent)]
     From(#[from] LoadWeightsError),
-    /// The run directory.
     #[error(transparent)]
     RunDir(#[from] RunDirError),
-    /// The log.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// A checkpoint.
     #[error(transparent)]
     Checkpoint(#[from] WriteCheckpointError),
-    /// The model.
     #[error(transparent)]
     Model(#[from] WriteModelError),
 }

@@ -29,44 +29,18 @@ pub struct Prepared {
 /// Why a folder cannot be trained on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs)] // the messages say what the fields are
 pub enum LoadPreparedError {
-    /// The labels.
     #[error(transparent)]
     Labels(#[from] LoadLabelsError),
-    /// A manifest.
     #[error("could not read `{path}`: {source}")]
-    Read {
-        /// The manifest.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// Folders with different labels.
+    Read { path: PathBuf, source: io::Error },
     #[error("the labels of `{path}` ({found} classes) are not those of `{first}` ({expected} classes)")]
-    OtherLabels {
-        /// The folder.
-        path: PathBuf,
-        /// How many classes it has.
-        found: usize,
-        /// The folder before.
-        first: PathBuf,
-        /// How many classes that has.
-        expected: usize,
-    },
-    /// Folders that share an utterance.
+    OtherLabels { path: PathBuf, found: usize, first: PathBuf, expected: usize },
     #[error("`{path}` has the utterance `{id}` again")]
-    Repeated {
-        /// The folder.
-        path: PathBuf,
-        /// The utterance.
-        id: String,
-    },
-    /// Nobody says anything.
+    Repeated { path: PathBuf, id: String },
     #[error("`{path}` lists no utterance to train on")]
-    Nothing {
-        /// The manifest.
-        path: PathBuf,
-    },
+    Nothing { path: PathBuf },
 }
 
 impl LoadPreparedError {

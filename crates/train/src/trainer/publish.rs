@@ -14,7 +14,7 @@ use super::checkpoint::{Head, State};
 use super::error::TrainError;
 use crate::corpus::Watcher;
 use crate::events::Measured;
-use crate::times;
+use crate::timing;
 
 /// Everything that a model directory holds.
 pub(super) fn parts(job: &TrainJob, values: Vec<f32>, head: &Head, card: String) -> ModelParts {
@@ -41,7 +41,7 @@ pub(super) fn write(
 ) -> Result<(), TrainError> {
     let parts = parts(job, values, head, card(job, head, state, dev));
     let recognizer = Recognizer::from_parts(parts.clone()).ok();
-    let label_timing = recognizer.and_then(|recognizer| times::learn(&recognizer, &job.data.dev, watcher));
+    let label_timing = recognizer.and_then(|recognizer| timing::fit(&recognizer, &job.data.dev, watcher));
     Ok(directory::write(dir, &ModelParts { label_timing: label_timing.unwrap_or_default(), ..parts })?)
 }
 
@@ -63,7 +63,7 @@ fn card(job: &TrainJob, head: &Head, state: &State, dev: Option<&Measured>) -> S
         job.data.train.len(),
         head.data_fingerprint
     );
-    let _ = writeln!(card, "- command: `{}`", crate::command::line(&job.command));
+    let _ = writeln!(card, "- command: `{}`", srf_base::shell::command_line(&job.command));
     if let Some(from) = &job.from {
         let _ = writeln!(card, "- started from: `{}`", from.display());
     }

@@ -10,10 +10,12 @@
 //! | `failed/` | state and batch at which a run gave up |
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use super::checkpoint::{Checkpoint, ReadCheckpointError, partial, sync_folder};
+use srf_base::files::write_atomically;
+
+use super::checkpoint::{Checkpoint, ReadCheckpointError};
 
 /// Checkpoints that stay.
 const N_CHECKPOINTS: usize = 2;
@@ -22,21 +24,12 @@ const EXTENSION: &str = "ckpt";
 /// Why a run directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs)] // the messages say what the fields are
 pub enum RunDirError {
-    /// The system would not let us.
     #[error("could not write `{path}`: {source}")]
-    Write {
-        /// What was to be written.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// Another training writes to it.
+    Write { path: PathBuf, source: io::Error },
     #[error("`{path}` is in use by another training")]
-    InUse {
-        /// The directory.
-        path: PathBuf,
-    },
+    InUse { path: PathBuf },
 }
 
 impl RunDirError {
@@ -118,10 +111,9 @@ impl RunDir {
         }
     }
 
-    /// Writes a file beside its name and renames it when the disk has it.
     pub(crate) fn write(&self, name: &str, text: &str) -> Result<(), RunDirError> {
         let path = self.path.join(name);
-        write_whole(&path, text.as_bytes()).map_err(RunDirError::write(&path))
+        write_atomically(&path, text.as_bytes()).map_err(RunDirError::write(&path))
     }
 }
 
@@ -132,14 +124,4 @@ pub(crate) fn remove_damaged(problems: &[ReadCheckpointError]) {
             let _ = fs::remove_file(path);
         }
     }
-}
-
-/// Writes beside `path` and renames when the disk has it: there is the old file or the new one, whatever happens.
-pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let partial = partial(path);
-    let mut file = File::create(&partial)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    fs::rename(&partial, path)?;
-    sync_folder(path)
 }

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use clap::{Args as ClapArgs, ValueEnum};
 use srf_text::labels::Units;
 use srf_text::labels::timit::PhoneSet;
-use srf_train::builtin::layout::plain::{self, PlainConfig};
+use srf_train::builtin::layout::{PlainConfig, write_plain};
 use srf_train::builtin::layout::{WriteCorpusError, timit, wsj};
 use srf_train::builtin::{USUAL_LENGTH_S, Voices};
 use srf_train::corpus::Corpus;
@@ -113,7 +113,7 @@ pub(crate) fn make_usual(config: &PlainConfig, dir: PathBuf, out: &Printer) -> a
 fn make(config: &PlainConfig, shares: Shares, targets: Targets, dir: PathBuf, out: &Printer) -> anyhow::Result<Exit> {
     let split = SplitConfig { shares: Some(shares), seed: config.seed, ..SplitConfig::default() };
     let prepare = targets.config(Units::Phones, Labels::Timit(PhoneSet::Score39), split)?;
-    let corpus = speak(out, |bar| plain::write(config, &dir, bar), Corpus::n_utterances)?;
+    let corpus = speak(out, |bar| write_plain(config, &dir, bar), Corpus::n_utterances)?;
     finish((corpus, Vec::new()), Place { src: dir.clone(), out: dir }, &prepare, &no_checks, out)
 }
 

@@ -10,7 +10,7 @@ use super::{Slot, WriteCorpusError, make_all, samples_of, writing};
 use crate::builtin::grammar::Sentence;
 use crate::builtin::speaker::Sex;
 use crate::builtin::voice::Span;
-use crate::builtin::{Cast, Take, Voices};
+use crate::builtin::{Recording, Speakers, Voices};
 use crate::corpus::Watcher;
 use crate::corpus::timit::{CORE_TEST_SPEAKERS, DEV_SPEAKERS};
 
@@ -30,7 +30,7 @@ struct Place {
 pub fn write(seed: u64, n_speakers: usize, out: &Path, watcher: &dyn Watcher) -> Result<usize, WriteCorpusError> {
     let places = places(n_speakers)?;
     let sexes = places.iter().map(|place| if place.name.starts_with('f') { Sex::Female } else { Sex::Male });
-    let cast = Cast::new(seed, sexes, Voices::Flite);
+    let speakers = Speakers::new(seed, sexes, Voices::Flite);
     let dirs: Vec<PathBuf> = places.iter().enumerate().map(|(index, place)| dir(out, index, place)).collect();
     for dir in &dirs {
         fs::create_dir_all(dir).map_err(writing(dir))?;
@@ -39,8 +39,8 @@ pub fn write(seed: u64, n_speakers: usize, out: &Path, watcher: &dyn Watcher) ->
     let slots: Vec<Slot> = all.collect();
     watcher.begin("speaking", slots.len());
     let sentence = |slot: &Slot| (*slot, (slot.index < 2).then(|| Sentence::shared(slot.index)));
-    make_all(&cast, &slots, watcher, sentence, |slot, take| {
-        save(&dirs[slot.speaker], &places[slot.speaker].name, &sentence_name(*slot), take)
+    make_all(&speakers, &slots, watcher, sentence, |slot, recording| {
+        save(&dirs[slot.speaker], &places[slot.speaker].name, &sentence_name(*slot), recording)
     })?;
     Ok(slots.len())
 }
@@ -90,16 +90,16 @@ fn sentence_name(slot: Slot) -> String {
     }
 }
 
-fn save(dir: &Path, speaker: &str, sentence: &str, take: Take) -> Result<(), WriteCorpusError> {
+fn save(dir: &Path, speaker: &str, sentence: &str, recording: Recording) -> Result<(), WriteCorpusError> {
     let path = |extension: &str| dir.join(format!("{sentence}.{extension}"));
-    let n_samples = take.speech.samples.len();
+    let n_samples = recording.speech.samples.len();
     let write = |extension: &str, text: String| fs::write(path(extension), text).map_err(writing(&path(extension)));
-    write("PHN", labels(&take.speech.phones))?;
-    write("WRD", labels(&take.speech.words))?;
-    write("TXT", format!("0 {n_samples} {}\n", written(&take.sentence)))?;
+    write("PHN", labels(&recording.speech.phones))?;
+    write("WRD", labels(&recording.speech.words))?;
+    write("TXT", format!("0 {n_samples} {}\n", written(&recording.sentence)))?;
     let id = format!("{speaker}_{}", sentence.to_lowercase());
     let header = [("database_id", "srf built-in"), ("speaker_id", speaker), ("utterance_id", &id)];
-    srf_audio::sphere::save(path("WAV"), &samples_of(take.speech.samples), &header).map_err(writing(&path("WAV")))
+    srf_audio::sphere::save(path("WAV"), &samples_of(recording.speech.samples), &header).map_err(writing(&path("WAV")))
 }
 
 fn labels(spans: &[Span]) -> String {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Slot, WriteCorpusError, make_all, samples_of, writing};
 use crate::builtin::speaker::Sex;
-use crate::builtin::{Cast, Take, Voices};
+use crate::builtin::{Recording, Speakers, Voices};
 use crate::corpus::Watcher;
 
 /// A list of the discs: where it lies, where its recordings lie, and how their speakers are named.
@@ -77,7 +77,7 @@ const SESSION: usize = 99;
 /// Utterances a speaker: as many sessions as two digits count.
 pub const MAX_EACH: usize = SESSION * 99;
 
-/// A take and where it goes.
+/// A recording to be made and its list and id.
 struct Job {
     slot: Slot,
     list: usize,
@@ -92,10 +92,10 @@ pub fn write(
     out: &Path,
     watcher: &dyn Watcher,
 ) -> Result<usize, WriteCorpusError> {
-    let speakers = speakers(n_speakers)?;
+    let names = speaker_names(n_speakers)?;
     let sexes = (0..n_speakers).map(|index| if index % 2 == 0 { Sex::Female } else { Sex::Male });
-    let cast = Cast::new(seed, sexes, Voices::Flite);
-    let jobs = speakers.iter().enumerate().flat_map(|(speaker, (list, name))| {
+    let speakers = Speakers::new(seed, sexes, Voices::Flite);
+    let jobs = names.iter().enumerate().flat_map(|(speaker, (list, name))| {
         (0..n_each).map(move |index| Job {
             slot: Slot { speaker, index },
             list: *list,
@@ -104,18 +104,19 @@ pub fn write(
     });
     let jobs: Vec<Job> = jobs.collect();
     for job in &jobs {
-        let dir = recording(out, job).with_file_name("");
+        let dir = recording_path(out, job).with_file_name("");
         fs::create_dir_all(&dir).map_err(writing(&dir))?;
     }
     watcher.begin("speaking", jobs.len());
-    let texts = make_all(&cast, &jobs, watcher, |job| (job.slot, None), |job, take| save(out, job, take))?;
+    let texts =
+        make_all(&speakers, &jobs, watcher, |job| (job.slot, None), |job, recording| save(out, job, recording))?;
     write_lists(out, &jobs)?;
     write_transcripts(out, &jobs, &texts)?;
     Ok(jobs.len())
 }
 
 /// The list and name of each speaker, in proportion to the complete corpora and at least one in each list.
-fn speakers(n_speakers: usize) -> Result<Vec<(usize, String)>, WriteCorpusError> {
+fn speaker_names(n_speakers: usize) -> Result<Vec<(usize, String)>, WriteCorpusError> {
     if n_speakers < LISTS.len() {
         return Err(WriteCorpusError::TooFewSpeakers { found: n_speakers, expected: LISTS.len(), layout: "WSJ" });
     }
@@ -141,16 +142,16 @@ fn utterance_name(speaker: &str, index: usize) -> String {
     format!("{speaker}c{:02}{:02}", 1 + index / SESSION, 1 + index % SESSION)
 }
 
-fn recording(out: &Path, job: &Job) -> PathBuf {
+fn recording_path(out: &Path, job: &Job) -> PathBuf {
     let List { disc, folder, .. } = LISTS[job.list];
     out.join(disc).join(folder).join(&job.id[..3]).join(format!("{}.wv1", job.id))
 }
 
-fn save(out: &Path, job: &Job, take: Take) -> Result<String, WriteCorpusError> {
-    let path = recording(out, job);
+fn save(out: &Path, job: &Job, recording: Recording) -> Result<String, WriteCorpusError> {
+    let path = recording_path(out, job);
     let header = [("database_id", "srf built-in"), ("speaker_id", &job.id[..3]), ("utterance_id", &job.id)];
-    srf_audio::sphere::save(&path, &samples_of(take.speech.samples), &header).map_err(writing(&path))?;
-    Ok(take.sentence.text())
+    srf_audio::sphere::save(&path, &samples_of(recording.speech.samples), &header).map_err(writing(&path))?;
+    Ok(recording.sentence.text())
 }
 
 fn write_lists(out: &Path, jobs: &[Job]) -> Result<(), WriteCorpusError> {
@@ -188,7 +189,7 @@ mod tests {
     #[test]
     fn any_number_of_speakers_from_five_has_all_lists() {
         for n_speakers in 5..400 {
-            let speakers = speakers(n_speakers).unwrap();
+            let speakers = speaker_names(n_speakers).unwrap();
             assert_eq!(speakers.len(), n_speakers);
             for list in 0..LISTS.len() {
                 assert!(speakers.iter().any(|(of, _)| *of == list), "{n_speakers} {list}");
@@ -196,6 +197,6 @@ mod tests {
             let names: std::collections::HashSet<&String> = speakers.iter().map(|(_, name)| name).collect();
             assert_eq!(names.len(), n_speakers);
         }
-        assert!(speakers(4).is_err());
+        assert!(speaker_names(4).is_err());
     }
 }

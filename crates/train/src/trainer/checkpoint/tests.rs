@@ -2,6 +2,8 @@
 
 use proptest::prelude::*;
 
+use std::fs;
+
 use super::*;
 
 fn checkpoint(n_kept: usize) -> Checkpoint {
@@ -70,7 +72,7 @@ fn a_file_that_cannot_be_written_leaves_the_one_before() {
     let first = checkpoint(1);
     first.save(&path).unwrap();
     // Where the new file would be written, something is in the way.
-    fs::create_dir(partial(&path)).unwrap();
+    fs::create_dir(srf_base::files::partial_path(&path)).unwrap();
     let error = checkpoint(2).save(&path).unwrap_err().to_string();
     assert!(error.starts_with("could not write `"), "{error}");
     assert_eq!(Checkpoint::load(&path).unwrap(), first);

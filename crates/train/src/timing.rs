@@ -14,7 +14,7 @@ use crate::evaluate::{EvaluateOptions, evaluate};
 
 /// The label timing of `recognizer`, which must not have one yet; `None` if too few utterances have times and are
 /// recognised.
-pub fn learn(recognizer: &Recognizer, utterances: &[Utterance], watcher: &dyn Watcher) -> Option<LabelTiming> {
+pub fn fit(recognizer: &Recognizer, utterances: &[Utterance], watcher: &dyn Watcher) -> Option<LabelTiming> {
     let labels = recognizer.labels();
     let with_times: Vec<Utterance> =
         utterances.iter().filter(|utterance| !timed(utterance, labels.units()).is_empty()).cloned().collect();
