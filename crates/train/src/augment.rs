@@ -1,4 +1,4 @@
-//! Augmentation: an utterance of the corpus in, a slightly different one out, off unless asked for.
+//! Augmentation: changes utterances a little in every epoch; off by default.
 //!
 //! Three kinds: speed perturbation and noise on the samples, masks (SpecAugment) on the features.
 //! What happens to an utterance depends on the seed, the epoch and its id alone, so a run can be repeated and resumed

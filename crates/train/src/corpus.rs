@@ -1,10 +1,9 @@
-//! Corpora: a folder, a disc or a list in, utterances with their labels and every problem found on the way out.
+//! Corpora: readers for the usual kinds, and what turns them into manifests and labels to train on.
 //!
 //! Each kind of corpus has a reader that returns `(Corpus, Vec<Problem>)` and goes on to the end whatever it meets.
 //! [`prepare`] turns a corpus into manifests and labels to train on, [`validate`] checks a manifest against its audio.
 
-mod lines;
-mod tree;
+mod files;
 
 pub mod commonvoice;
 pub mod folder;

@@ -1,6 +1,6 @@
-//! What happens in a training run: events in, lines of `RUN/log.jsonl` out, and back.
+//! The events of a training run, one per line of `RUN/log.jsonl`.
 //!
-//! The trainer tells of everything as an [`Event`]; the page, the TensorBoard files and the comparison of runs are
+//! The trainer reports everything as an [`Event`]; the page, the TensorBoard files and the comparison of runs are
 //! made of nothing else. [`log`] writes and reads the file; a run that was killed and resumed, however often, reads
 //! as one that never stopped.
 

@@ -1,4 +1,4 @@
-//! Noise at a signal-to-noise ratio: samples in, the same samples with noise added out.
+//! Adds noise at a signal-to-noise ratio.
 
 use fastrand::Rng;
 

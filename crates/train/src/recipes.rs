@@ -1,4 +1,4 @@
-//! The recipes that come with the program: a name in, the text of a recipe out, in any directory.
+//! The recipes inside the program, so that they can be named in any directory.
 
 /// Name and text of each of these recipes.
 macro_rules! texts {

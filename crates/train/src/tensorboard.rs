@@ -1,17 +1,14 @@
-//! Event files of TensorBoard: records of a run in, `RUN/tensorboard/events.out.tfevents.*` out.
+//! Event files of TensorBoard (`RUN/tensorboard/events.out.tfevents.*`) from the records of a run.
 //!
-//! A file is a sequence of frames, each a small protocol buffer with a checksum; `frame` writes them byte by byte.
+//! A file is a sequence of frames, each a small protocol buffer with a checksum.
 //! Every process of a run writes a file of its own, which begins by saying at which step it starts: TensorBoard then
 //! drops what files before it say of later steps.
-
-mod frame;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use crate::events::{EpochEnd, Event, LayerHealth, Measured, Record, Steps};
-use frame::Message;
 
 /// Name of the directory of event files in a run directory.
 pub const DIRECTORY_NAME: &str = "tensorboard";
@@ -61,7 +58,7 @@ impl TensorBoard {
     }
 
     fn write(&mut self, message: &Message) -> Result<(), TensorBoardError> {
-        let written = self.file.write_all(&frame::framed(message.bytes()));
+        let written = self.file.write_all(&framed(message.bytes()));
         written.map_err(|source| TensorBoardError { path: self.path.clone(), source })
     }
 }
@@ -162,6 +159,81 @@ fn of_layer(layer: &LayerHealth) -> Vec<(String, f64)> {
     let agreement = layer.agreement.map(|agreement| (format!("agreement/{name}"), agreement));
     let scalars = [(format!("entropy/{name}"), layer.entropy), (format!("dead_share/{name}"), dead_share)];
     scalars.into_iter().chain(agreement).collect()
+}
+
+/// A protocol buffer under construction.
+#[derive(Debug, Default)]
+struct Message {
+    bytes: Vec<u8>,
+}
+
+const VARINT: u32 = 0;
+const FIXED_64: u32 = 1;
+const LENGTH_DELIMITED: u32 = 2;
+const FIXED_32: u32 = 5;
+
+impl Message {
+    fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    fn whole(&mut self, field: u32, value: u64) {
+        self.key(field, VARINT);
+        self.varint(value);
+    }
+
+    fn double(&mut self, field: u32, value: f64) {
+        self.key(field, FIXED_64);
+        self.bytes.extend(value.to_le_bytes());
+    }
+
+    fn float(&mut self, field: u32, value: f32) {
+        self.key(field, FIXED_32);
+        self.bytes.extend(value.to_le_bytes());
+    }
+
+    fn text(&mut self, field: u32, value: &str) {
+        self.delimited(field, value.as_bytes());
+    }
+
+    fn message(&mut self, field: u32, value: &Message) {
+        self.delimited(field, &value.bytes);
+    }
+
+    fn delimited(&mut self, field: u32, value: &[u8]) {
+        self.key(field, LENGTH_DELIMITED);
+        self.varint(value.len() as u64);
+        self.bytes.extend(value);
+    }
+
+    fn key(&mut self, field: u32, kind: u32) {
+        self.varint(u64::from(field << 3 | kind));
+    }
+
+    /// Seven bits a byte, the least first; the eighth says that more follow.
+    fn varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.bytes.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.bytes.push(value as u8);
+    }
+}
+
+/// `payload` in a frame: its length, the checksum of that, itself, and its checksum.
+fn framed(payload: &[u8]) -> Vec<u8> {
+    let length = (payload.len() as u64).to_le_bytes();
+    let mut frame = Vec::with_capacity(payload.len() + 16);
+    frame.extend(length);
+    frame.extend(masked_checksum(&length).to_le_bytes());
+    frame.extend(payload);
+    frame.extend(masked_checksum(payload).to_le_bytes());
+    frame
+}
+
+/// CRC-32C, turned and shifted: a checksum over bytes that hold checksums would be weak otherwise.
+fn masked_checksum(bytes: &[u8]) -> u32 {
+    crc32c::crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Fits the label timing of a recogniser to utterances with known times.
 //!
-//! Only utterances that are recognised without a mistake are learned from, label by label.
+//! Only utterances that are recognised without a mistake count, label by label.
 
 use std::collections::HashMap;
 

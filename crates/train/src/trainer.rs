@@ -1,4 +1,4 @@
-//! Training: a prepared corpus and a recipe in, a run directory with a model out, whatever happens on the way.
+//! Training: turns a prepared corpus and a recipe into a run directory with a model.
 //!
 //! The same recipe, data and seed give the same bytes, in one go or killed and resumed any number of times, with any
 //! number of threads.
@@ -11,17 +11,14 @@ pub mod checkpoint;
 pub mod prepared;
 
 mod data;
-mod error;
 mod front_end;
-mod learner;
-mod loader;
 mod publish;
 mod run;
 mod run_dir;
 mod start;
-mod validation;
+mod training_loop;
 
-pub use error::TrainError;
+pub use data::UnreadableError;
 pub use run_dir::RunDirError;
 
 use std::path::PathBuf;
@@ -29,12 +26,16 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use srf_model::config::Recipe;
+use srf::directory::WriteModelError;
+use srf_audio::features::FeaturesConfigError;
+use srf_model::config::{InvalidConfig, Recipe};
+use srf_model::weights::LoadWeightsError;
 
 use crate::corpus::Watcher;
-use crate::events::log;
+use crate::events::log::{self, LogError};
 use crate::events::{Machine, Measured, Record};
 
+use self::checkpoint::WriteCheckpointError;
 use self::prepared::Prepared;
 
 /// What to train, on what, and where to.
@@ -107,12 +108,78 @@ pub trait TrainWatcher: Watcher {
     fn step(&self, figures: &Figures);
 }
 
+/// Why a training cannot start or go on; what was saved before stays.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs)] // the messages say what the fields are
+pub enum TrainError {
+    #[error("the recipe `{name}` has no table `[training]`")]
+    NoTraining { name: String },
+    #[error("`{run}` was started with {what} {was}, this command has {now}")]
+    Changed { run: PathBuf, what: String, was: String, now: String },
+    #[error("`{run}` has checkpoints that cannot be read: {problem}")]
+    Unreadable { run: PathBuf, problem: String },
+    #[error("none of the {n_utterances} utterances of `{part}` can be trained on; the first, `{id}`: {reason}")]
+    NothingToTrainOn { part: &'static str, n_utterances: usize, id: String, reason: String },
+    #[error(
+        "step {step}: {n_skipped} batches had a loss or gradient that is not finite, `training.max_skipped` is {limit}; state and batch are in `{saved}`"
+    )]
+    TooManySkipped { step: u64, n_skipped: usize, limit: usize, saved: PathBuf },
+    #[error("cannot start from `{from}`: {problem}")]
+    OtherModel { from: PathBuf, problem: String },
+    #[error(transparent)]
+    Features(#[from] FeaturesConfigError),
+    #[error(transparent)]
+    Recipe(#[from] InvalidConfig),
+    #[error(transparent)]
+    From(#[from] LoadWeightsError),
+    #[error(transparent)]
+    RunDir(#[from] RunDirError),
+    #[error(transparent)]
+    Log(#[from] LogError),
+    #[error(transparent)]
+    Recording(#[from] UnreadableError),
+    #[error(transparent)]
+    Checkpoint(#[from] WriteCheckpointError),
+    #[error(transparent)]
+    Model(#[from] WriteModelError),
+}
+
+impl TrainError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Changed { .. } => {
+                "give the same recipe, changes and data to go on, or another `--out` to start anew".to_owned()
+            }
+            Self::Unreadable { run, .. } => {
+                format!("make `{}` readable, or give another `--out`", run.join("checkpoints").display())
+            }
+            Self::Recording(_) => {
+                "bring the recordings back and give the same command again: it goes on from the last checkpoint"
+                    .to_owned()
+            }
+            Self::NothingToTrainOn { .. } => "`srf validate` checks a manifest against its recordings".to_owned(),
+            Self::TooManySkipped { .. } => {
+                "a smaller learning rate (`kappa`) or `training.clip_norm=5` often helps; then start anew".to_owned()
+            }
+            Self::OtherModel { .. } => {
+                "the table `[model]` must be that of the model to start from, `classes` aside".to_owned()
+            }
+            Self::Checkpoint(_) | Self::RunDir(RunDirError::Write { .. }) | Self::Log(_) => {
+                "make room on the disk and give the same command again: it goes on from the last checkpoint".to_owned()
+            }
+            _ => return None,
+        })
+    }
+}
+
 /// Trains until the end or until `stop` is set, from the start or from the last checkpoint of the run.
 pub fn train(job: &TrainJob, watcher: &dyn TrainWatcher, stop: &AtomicBool) -> Result<Outcome, TrainError> {
     let start = start::Start::new(job, watcher)?;
     let data = start.load_data(watcher)?;
     let mut run = start.into_run(&data, watcher, stop)?;
-    run.go()
+    run.train()
 }
 
 /// Whether the run has this very training at its end; one that was started otherwise is refused, as [`train`] does.

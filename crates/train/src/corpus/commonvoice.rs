@@ -1,10 +1,10 @@
-//! Common Voice: a language's folder (`train.tsv`, `dev.tsv`, `test.tsv`, `clips/`) in, its three parts out.
+//! Reads Common Voice: the folder of a language with `train.tsv`, `dev.tsv`, `test.tsv` and `clips/`.
 
 use std::path::{Path, PathBuf};
 
-use super::lines::for_each_line;
+use super::files::{self, for_each_line};
 use super::problem::{Fault, Problem, Problems};
-use super::{AudioPart, Corpus, DEV, TEST, TRAIN, Utterance, tree};
+use super::{AudioPart, Corpus, DEV, TEST, TRAIN, Utterance};
 
 /// Reads the tables in `root`; those that are not there give no part.
 pub fn read(root: &Path) -> (Corpus, Vec<Problem>) {
@@ -65,7 +65,7 @@ fn parse(
         return None;
     };
     Some(Utterance {
-        id: tree::stem(Path::new(name)),
+        id: files::stem(Path::new(name)),
         speaker: (*speaker).to_owned(),
         audio: AudioPart { path: clip(root, name), ..AudioPart::default() },
         sentence: field(columns.sentence).map(|sentence| sentence.trim().to_owned()).unwrap_or_default(),

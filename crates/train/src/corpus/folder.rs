@@ -4,9 +4,9 @@
 
 use std::path::Path;
 
+use super::files::{self, Siblings};
 use super::problem::{Fault, Problem, Problems};
-use super::tree::{self, Siblings};
-use super::{AudioPart, Corpus, TRAIN, Timed, Utterance, lines, phn, textgrid};
+use super::{AudioPart, Corpus, TRAIN, Timed, Utterance, phn, textgrid};
 
 const RECORDINGS: [&str; 10] = ["wav", "flac", "mp3", "ogg", "oga", "aiff", "aif", "sph", "wv1", "nist"];
 const MAX_LABEL_BYTES: u64 = 16 << 20;
@@ -16,9 +16,9 @@ const HTK_TICKS_HZ: f64 = 1e7;
 /// Reads every recording below `root`.
 pub fn read(root: &Path) -> (Corpus, Vec<Problem>) {
     let mut problems = Problems::default();
-    let files = tree::files(root, &mut problems);
+    let files = files::files(root, &mut problems);
     let siblings = Siblings::new(&files);
-    let recordings = files.iter().filter(|path| RECORDINGS.contains(&tree::extension(path).as_str()));
+    let recordings = files.iter().filter(|path| RECORDINGS.contains(&files::extension(path).as_str()));
     let utterances = recordings.filter_map(|recording| read_utterance(root, recording, &siblings, &mut problems));
     let corpus = Corpus::of_one(TRAIN, utterances.collect());
     if corpus.parts.is_empty() {
@@ -31,7 +31,7 @@ fn read_utterance(root: &Path, recording: &Path, siblings: &Siblings, problems: 
     let below = recording.strip_prefix(root).unwrap_or(recording).with_extension("");
     let id = below.to_string_lossy().replace(['/', '\\'], "-");
     let is_at_top = below.parent().is_none_or(|dir| dir.as_os_str().is_empty());
-    let speaker = if is_at_top { id.clone() } else { tree::ancestor_name(recording, 1) };
+    let speaker = if is_at_top { id.clone() } else { files::ancestor_name(recording, 1) };
     let audio = AudioPart { path: recording.to_owned(), ..AudioPart::default() };
     let mut utterance = Utterance { id, speaker, audio, ..Utterance::default() };
     let (mut n_labels, n_problems) = (0, problems.0.len());
@@ -57,7 +57,7 @@ fn read_utterance(root: &Path, recording: &Path, siblings: &Siblings, problems: 
 /// The labels that one file has for a recording; what kind of file it is, its extension says.
 pub fn labels_of(path: &Path, recording: &Path) -> (Utterance, Vec<Problem>) {
     let (mut utterance, mut problems) = (Utterance::default(), Problems::default());
-    read_labels(&tree::extension(path), path, recording, &mut utterance, &mut problems);
+    read_labels(&files::extension(path), path, recording, &mut utterance, &mut problems);
     (utterance, problems.0)
 }
 
@@ -69,7 +69,7 @@ fn read_labels(kind: &str, path: &Path, recording: &Path, utterance: &mut Uttera
     match kind {
         "phn" => utterance.phones = phn::load(path, rate_hz(recording), problems),
         "wrd" => utterance.words = phn::load(path, rate_hz(recording), problems),
-        _ => match lines::read_text(path, MAX_LABEL_BYTES) {
+        _ => match files::read_text(path, MAX_LABEL_BYTES) {
             Err(fault) => problems.add(path, None, fault),
             Ok(text) if kind == "textgrid" => read_textgrid(path, &text, utterance, problems),
             Ok(text) if kind == "lab" => read_lab(&text, utterance),

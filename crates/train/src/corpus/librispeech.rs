@@ -1,16 +1,16 @@
-//! LibriSpeech: folders `train-clean-100`, `dev-clean`, ... in, `train`, `dev`, `test` and the `-other` parts out.
+//! Reads LibriSpeech: `train-clean-100`, `dev-clean` and the like become `train`, `dev`, `test` and the `-other` parts.
 
 use std::path::Path;
 
-use super::lines::for_each_line;
+use super::files::for_each_line;
+use super::files::{self, Siblings};
 use super::problem::{Fault, Problem, Problems};
-use super::tree::{self, Siblings};
 use super::{AudioPart, Corpus, DEV, TEST, TRAIN, Utterance};
 
 /// Reads every `*.trans.txt` below `root`; a folder without the name of a set is training data.
 pub fn read(root: &Path) -> (Corpus, Vec<Problem>) {
     let mut problems = Problems::default();
-    let files = tree::files(root, &mut problems);
+    let files = files::files(root, &mut problems);
     let siblings = Siblings::new(&files);
     let names = [TRAIN, DEV, TEST, "dev-other", "test-other"];
     let mut parts = names.map(|name| (name, Vec::new()));

@@ -18,9 +18,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::lines::{for_each_line, for_each_line_of};
+use super::files::{self, for_each_line, for_each_line_of};
 use super::problem::{Fault, Problem, Problems};
-use super::{AudioPart, Corpus, TRAIN, Timed, Utterance, tree};
+use super::{AudioPart, Corpus, TRAIN, Timed, Utterance};
 
 /// A line as it stands in the file.
 #[derive(Serialize, Deserialize)]
@@ -75,12 +75,12 @@ pub fn read_corpus(path: &Path) -> (Corpus, Vec<Problem>) {
     }
     let entries = fs::read_dir(path).map(|entries| entries.flatten().map(|entry| entry.path()).collect());
     let mut manifests: Vec<PathBuf> = entries.unwrap_or_default();
-    manifests.retain(|path| tree::extension(path) == "jsonl");
+    manifests.retain(|path| files::extension(path) == "jsonl");
     manifests.sort();
     let (mut parts, mut problems) = (Vec::new(), Vec::new());
     for manifest in manifests {
         let (listed, found) = load(&manifest);
-        parts.push((tree::stem(&manifest), utterances(listed)));
+        parts.push((files::stem(&manifest), utterances(listed)));
         problems.extend(found);
     }
     (Corpus::of_parts(parts.iter_mut().map(|(name, utterances)| (name.as_str(), std::mem::take(utterances)))), problems)
@@ -166,7 +166,7 @@ impl Entry {
 }
 
 fn default_id(path: &Path, offset: Option<f64>) -> String {
-    let stem = tree::stem(path);
+    let stem = files::stem(path);
     offset.map_or(stem.clone(), |offset| format!("{stem}-{offset:.2}"))
 }
 

@@ -1,10 +1,10 @@
-//! TIMIT's label files (`.PHN`, `.WRD`): lines `start end name` in samples in, timed names out.
+//! Reads TIMIT's label files (`.PHN`, `.WRD`): lines `start end name`, the times in samples.
 
 use std::io::BufRead;
 use std::path::Path;
 
 use super::Timed;
-use super::lines::{for_each_line, for_each_line_of};
+use super::files::{for_each_line, for_each_line_of};
 use super::problem::{Fault, Problem, Problems};
 
 /// Reads the label file at `path`, whose times are in samples of `rate_hz`.

@@ -1,4 +1,4 @@
-//! From what a reader found to a folder to train on: `train.jsonl`, `dev.jsonl`, ..., `labels.txt`, `summary.json`,
+//! Turns what a reader found into a folder to train on: `train.jsonl`, `dev.jsonl`, ..., `labels.txt`, `summary.json`,
 //! and Kaldi data directories if asked for.
 
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! What can be wrong with a corpus: a place and a fault in, one line for a person out.
+//! What can be wrong with a corpus, each problem as one line with its file and line number.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

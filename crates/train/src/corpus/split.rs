@@ -1,6 +1,6 @@
-//! Splitting a corpus that comes in one piece: shares or names of speakers in, `train`, `dev` and `test` out.
+//! Splits a corpus that comes in one piece into `train`, `dev` and `test`, by speakers.
 //!
-//! Nobody is in two parts: what a model has heard a speaker say must not help it on the test.
+//! No speaker is in two parts: what a model has learned of a voice must not help it on the test.
 
 use std::collections::{BTreeSet, HashMap};
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! What was prepared, in numbers: a corpus in, counts for people (a table) and programs (JSON) out.
+//! Counts of a prepared corpus, for `summary.json` and the table that `srf prepare` prints.
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! What a model is to write: utterances with sentences and phones in, texts in one label set out.
+//! Targets: turns sentences and phones into texts in one label set, which a model is to write.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Praat's TextGrid, long and short: a text in, the intervals of its phone and word tiers out.
+//! Parses Praat's TextGrid, long and short: the intervals of its tiers.
 
 use super::Timed;
 

@@ -1,4 +1,4 @@
-//! TIMIT: the disc in, its training set, development set and core test set out.
+//! Reads TIMIT: the training set, development set and core test set.
 //!
 //! The tree is `{TRAIN,TEST}/DR1..DR8/<speaker>/<sentence>.{WAV,PHN,WRD,TXT}` in either case, the recordings SPHERE
 //! or RIFF. The two sentences that all speakers say (`SA`) are left out, as everybody does; the speakers of the
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use srf_text::labels::timit::PhoneSet;
 
+use super::files::{self, Siblings};
 use super::problem::{Fault, Problem, Problems};
 use super::summary::Check;
-use super::tree::{self, Siblings};
-use super::{AudioPart, Corpus, DEV, Part, TEST, TRAIN, Utterance, lines, phn};
+use super::{AudioPart, Corpus, DEV, Part, TEST, TRAIN, Utterance, phn};
 
 /// Samples a second of every recording.
 const RATE_HZ: f64 = 16_000.0;
@@ -42,14 +42,14 @@ pub const N_PHONES_39: [(&str, usize); 2] = [(DEV, 15_057), (TEST, 7_215)];
 /// Reads the disc at `root`, or a folder it lies in.
 pub fn read(root: &Path) -> (Corpus, Vec<Problem>) {
     let mut problems = Problems::default();
-    let files = tree::files(root, &mut problems);
+    let files = files::files(root, &mut problems);
     let siblings = Siblings::new(&files);
     if !files.iter().any(|path| Place::of(path).part().is_some()) {
         let what = "a file like `TRAIN/DR1/FCJF0/SI1027.PHN` (any case)".to_owned();
         problems.add(root, None, Fault::Missing { what });
     }
     let [mut train, mut dev, mut test] = [const { Vec::new() }; 3];
-    for labels in files.iter().filter(|path| tree::extension(path) == "phn") {
+    for labels in files.iter().filter(|path| files::extension(path) == "phn") {
         let place = Place::of(labels);
         let Some(part) = place.part() else { continue };
         let Some(utterance) = read_utterance(labels, &place, &siblings, &mut problems) else { continue };
@@ -72,9 +72,9 @@ struct Place {
 impl Place {
     fn of(path: &Path) -> Self {
         Self {
-            usage: tree::ancestor_name(path, 3).to_lowercase(),
-            speaker: tree::ancestor_name(path, 1).to_lowercase(),
-            sentence: tree::stem(path).to_lowercase(),
+            usage: files::ancestor_name(path, 3).to_lowercase(),
+            speaker: files::ancestor_name(path, 1).to_lowercase(),
+            sentence: files::stem(path).to_lowercase(),
         }
     }
 
@@ -115,7 +115,7 @@ fn read_utterance(labels: &Path, place: &Place, siblings: &Siblings, problems: &
 
 /// The sentence of a `.TXT` file: `0 46797 She had your dark suit ...`.
 fn sentence(path: &Path, problems: &mut Problems) -> String {
-    match lines::read_text(path, MAX_TEXT_BYTES) {
+    match files::read_text(path, MAX_TEXT_BYTES) {
         Ok(text) => text.split_whitespace().skip(2).collect::<Vec<_>>().join(" "),
         Err(fault) => {
             problems.add(path, None, fault);

@@ -1,4 +1,4 @@
-//! Checking a manifest before hours are spent on it: a manifest in, every problem with its line out.
+//! Checks a manifest against its recordings before hours are spent on it.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The Wall Street Journal corpora (WSJ0 and WSJ1): discs in, `si84` or `si284`, `dev93`, `eval92` and `eval93` out.
+//! Reads the Wall Street Journal corpora (WSJ0 and WSJ1): `si84` or `si284`, `dev93`, `eval92` and `eval93`.
 //!
 //! The folder may hold the discs (`11-1.1`, `13-34.1`, ...) or the flattened form (`wsj0`, `wsj1`), in any case.
 //! Lists (`.ndx`) say which recordings belong to a part, transcripts (`.dot`) what is said in them.
@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 use srf_text::labels::wsj;
 
-use super::lines::{for_each_line, for_each_line_of};
+use super::files::{self, for_each_line, for_each_line_of};
 use super::problem::{Fault, Problem, Problems};
 use super::summary::Check;
-use super::{AudioPart, Corpus, DEV, TEST, TRAIN, Utterance, tree};
+use super::{AudioPart, Corpus, DEV, TEST, TRAIN, Utterance};
 
 /// The third part that people report on.
 pub const EVAL93: &str = "eval93";
@@ -83,11 +83,11 @@ struct Discs {
 impl Discs {
     fn scan(root: &Path, problems: &mut Problems) -> Self {
         let mut discs = Self { lists: Vec::new(), recordings: HashMap::new(), transcripts: HashMap::new() };
-        for path in tree::files(root, problems) {
-            match tree::extension(&path).as_str() {
+        for path in files::files(root, problems) {
+            match files::extension(&path).as_str() {
                 "ndx" => discs.lists.push(path),
-                "dot" => drop(discs.transcripts.insert(tree::stem(&path).to_lowercase(), path)),
-                "wv1" => discs.recordings.entry(tree::stem(&path).to_lowercase()).or_default().push(path),
+                "dot" => drop(discs.transcripts.insert(files::stem(&path).to_lowercase(), path)),
+                "wv1" => discs.recordings.entry(files::stem(&path).to_lowercase()).or_default().push(path),
                 _ => {}
             }
         }
@@ -119,7 +119,7 @@ impl Discs {
             problems.add(list, Some(entry.line), Fault::Missing { what });
             return None;
         };
-        let id = tree::stem(recording).to_lowercase();
+        let id = files::stem(recording).to_lowercase();
         let sentence = transcripts.of(&id, &self.transcripts, problems);
         let Some(sentence) = sentence else {
             problems.add(list, Some(entry.line), Fault::Missing { what: format!("the transcript of `{id}`") });
@@ -136,7 +136,7 @@ impl Discs {
 
     /// The recording of an entry, on the disc it names where there are copies.
     fn recording(&self, entry: &Entry) -> Option<&Path> {
-        let id = tree::stem(Path::new(&entry.file));
+        let id = files::stem(Path::new(&entry.file));
         let copies = self.recordings.get(&id)?.iter().filter(|path| ends_in(path, &entry.file));
         let copies: Vec<&PathBuf> = copies.collect();
         let is_on_disc = |path: &&&PathBuf| {

@@ -1,4 +1,4 @@
-//! The file of events: records in, lines appended; lines in, one consistent history out.
+//! Writes the file of events, and reads it as one consistent history.
 //!
 //! A process that dies may leave half a line at the end, and events after its last checkpoint. [`Log::open`] cuts the
 //! half line off, so that what follows starts on a line of its own. [`History::parse`] drops what a later

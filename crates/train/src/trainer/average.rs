@@ -1,4 +1,4 @@
-//! The mean of models: weights and moving statistics of several in, one model out.
+//! Averages models: the mean of their weights and moving statistics.
 
 use std::path::{Path, PathBuf};
 

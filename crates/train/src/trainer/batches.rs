@@ -1,4 +1,4 @@
-//! Which utterances are trained on together: their lengths and a seed in, batches within a budget of frames out.
+//! Chooses which utterances are trained on together: batches within a budget of frames.
 //!
 //! Utterances of similar length share a bucket, whose batches have as many utterances as fit the budget if each is as
 //! long as the bucket's bound.

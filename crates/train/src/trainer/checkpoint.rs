@@ -1,4 +1,4 @@
-//! Everything that a restart needs, as one file: the state of a run in, bytes out, and back.
+//! Checkpoints: everything that a restart needs, in one file.
 //!
 //! | bytes | what |
 //! |---|---|

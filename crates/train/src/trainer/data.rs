@@ -1,19 +1,48 @@
-//! A part of the corpus in memory: a manifest in, examples with labels, lengths and features out.
+//! What is trained on: a part of the corpus in memory, and the thread that fills batches ahead of the network.
 //!
-//! Features are computed once and kept, unless augmentation changes samples (then samples are kept) or there is no room
-//! for them (then recordings are read again).
+//! Features are computed once and kept, unless augmentation changes samples (then samples are kept) or memory does not
+//! suffice (then recordings are read again in every epoch).
+
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread::Scope;
+use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 use srf_audio::features::Extractor;
 use srf_audio::features::cmvn::CmvnStats;
 use srf_base::random::hash_of;
+use srf_model::config::TrainingConfig;
 use srf_model::frames::Frames;
 use srf_text::labels::LabelSet;
 
+use super::batches::Buckets;
 use super::front_end::{FrontEnd, extract};
 use crate::augment::Augmenter;
 use crate::corpus::{AudioPart, Utterance, Watcher};
 use crate::events::SkippedUtterance;
+
+/// Batches that wait for the network.
+const N_AHEAD: usize = 3;
+
+/// Everything that a run reads.
+pub(crate) struct Data {
+    pub(crate) train: Dataset,
+    pub(crate) dev: Dataset,
+    pub(crate) augmenter: Augmenter,
+    pub(crate) buckets: Buckets,
+}
+
+impl Data {
+    /// The batches of an epoch, in their order.
+    pub(crate) fn plan(&self, training: &TrainingConfig, epoch: usize) -> Vec<Vec<usize>> {
+        // The budget must hold however slowly an utterance is played.
+        let stretch = self.augmenter.max_stretch();
+        let lengths: Vec<usize> =
+            self.train.lengths().into_iter().map(|n_frames| (n_frames as f64 * stretch).ceil() as usize).collect();
+        self.buckets.shuffled(&lengths, training.seed, epoch)
+    }
+}
 
 /// An utterance that can be trained on.
 #[derive(Clone, Debug)]
@@ -45,6 +74,16 @@ pub(crate) struct Dataset {
     keep: Keep,
 }
 
+/// A recording that could be read when the training began, and no longer can.
+#[derive(Debug, thiserror::Error)]
+#[error("utterance `{id}`: `{path}` can no longer be read: {reason}")]
+#[allow(missing_docs)] // the message says what the fields are
+pub struct UnreadableError {
+    pub id: String,
+    pub path: PathBuf,
+    pub reason: String,
+}
+
 /// Utterances trained on together.
 pub(crate) struct Batch {
     pub(crate) members: Vec<usize>,
@@ -54,9 +93,7 @@ pub(crate) struct Batch {
 }
 
 impl Dataset {
-    /// Reads utterances; those that cannot be trained on are told and left out.
-    ///
-    /// With `has_statistics` the front end already knows the training set.
+    /// Reads utterances; those that cannot be trained on are listed in `skipped`.
     pub(crate) fn load(
         utterances: &[Utterance],
         labels: &LabelSet,
@@ -121,20 +158,21 @@ impl Dataset {
         members.iter().map(|&n| self.examples[n].id.clone()).collect()
     }
 
-    /// Fills `x`, used up before, with the features of `members` as they are in `epoch`.
+    /// Fills `x`, whose memory is used again, with the features of `members` as they are in an epoch.
     pub(crate) fn batch(
         &self,
         members: &[usize],
         change: Option<(&Augmenter, usize)>,
         extractor: &mut Extractor,
         mut x: Frames<f32>,
-    ) -> Batch {
+    ) -> Result<Batch, UnreadableError> {
         let width = self.front_end.n_dims();
         if self.keep == Keep::Features {
             x.resize_for(members.iter().map(|&n| self.examples[n].n_frames));
             members.iter().enumerate().for_each(|(n, &m)| x.real_mut(n).copy_from_slice(&self.examples[m].kept));
         } else {
-            let all: Vec<Vec<f32>> = members.iter().map(|&m| self.compute(m, change, extractor)).collect();
+            let all = members.iter().map(|&m| self.compute(m, change, extractor));
+            let all = all.collect::<Result<Vec<Vec<f32>>, _>>()?;
             x.resize_for(all.iter().map(|frames| frames.len() / width));
             all.iter().enumerate().for_each(|(n, frames)| x.real_mut(n).copy_from_slice(frames));
         }
@@ -144,22 +182,31 @@ impl Dataset {
                 augmenter.mask_features(epoch as u64, &self.examples[m].id, x.real_mut(n), n_bins, n_orders);
             }
         }
-        Batch { numbers: members.iter().map(|&m| self.examples[m].number).collect(), members: members.to_vec(), x }
+        let numbers = members.iter().map(|&m| self.examples[m].number).collect();
+        Ok(Batch { numbers, members: members.to_vec(), x })
     }
 
-    /// The features of an example whose features are not kept; none where its recording has gone.
-    fn compute(&self, member: usize, change: Option<(&Augmenter, usize)>, extractor: &mut Extractor) -> Vec<f32> {
-        let example = &self.examples[member];
+    /// The features of an example whose features are not kept.
+    fn compute(
+        &self,
+        member: usize,
+        change: Option<(&Augmenter, usize)>,
+        extractor: &mut Extractor,
+    ) -> Result<Vec<f32>, UnreadableError> {
+        let Example { id, speaker, audio, kept, .. } = &self.examples[member];
         let mut samples = match self.keep {
-            Keep::Samples => example.kept.clone(),
-            _ => self.front_end.samples(&example.audio).unwrap_or_default(),
+            Keep::Samples => kept.clone(),
+            _ => self.front_end.samples(audio).map_err(|error| {
+                let reason = error.to_string();
+                UnreadableError { id: id.clone(), path: audio.path.clone(), reason }
+            })?,
         };
         if let Some((augmenter, epoch)) = change {
-            augmenter.change_samples(epoch as u64, &example.id, self.front_end.rate_hz(), &mut samples);
+            augmenter.change_samples(epoch as u64, id, self.front_end.rate_hz(), &mut samples);
         }
         let mut frames = extract(extractor, &samples);
-        self.front_end.normalise(&example.speaker, &mut frames);
-        frames
+        self.front_end.normalise(speaker, &mut frames);
+        Ok(frames)
     }
 }
 
@@ -198,5 +245,59 @@ impl Reader<'_> {
             return Ok(());
         }
         Err(format!("its {} labels need {n_needed} slices of time, its {n_frames} frames are {n_slices}", labels.len()))
+    }
+}
+
+/// Fills batches on a thread of its own while the network trains.
+pub(crate) struct Loader {
+    batches: Receiver<Result<Batch, UnreadableError>>,
+    used: Sender<Frames<f32>>,
+}
+
+impl Loader {
+    /// Starts to load the batches of `plan`; `margin` is what the network adds around utterances.
+    pub(crate) fn start<'scope>(
+        scope: &'scope Scope<'scope, '_>,
+        data: &'scope Data,
+        plan: &'scope [Vec<usize>],
+        epoch: usize,
+        margin: [usize; 2],
+    ) -> Self {
+        let (send, batches) = sync_channel(N_AHEAD);
+        let (used, free) = channel();
+        scope.spawn(move || load(data, plan, epoch, margin, &send, &free));
+        Self { batches, used }
+    }
+
+    /// The next batch and how long it was waited for; `None` after the last.
+    pub(crate) fn next(&self) -> Option<(Result<Batch, UnreadableError>, Duration)> {
+        let start = Instant::now();
+        let batch = self.batches.recv().ok()?;
+        Some((batch, start.elapsed()))
+    }
+
+    /// Returns the memory of a batch for a later one.
+    pub(crate) fn give_back(&self, batch: Batch) {
+        // The loader is gone when all batches are made.
+        let _ = self.used.send(batch.x);
+    }
+}
+
+fn load(
+    data: &Data,
+    plan: &[Vec<usize>],
+    epoch: usize,
+    margin: [usize; 2],
+    send: &SyncSender<Result<Batch, UnreadableError>>,
+    free: &Receiver<Frames<f32>>,
+) {
+    let Data { train, augmenter, .. } = data;
+    let mut extractor = train.front_end.extractor();
+    for members in plan {
+        let x = free.try_recv().unwrap_or_else(|_| Frames::new(train.front_end.n_dims(), margin));
+        // Sending fails when the network has stopped and nobody waits for the rest.
+        if send.send(train.batch(members, Some((augmenter, epoch)), &mut extractor, x)).is_err() {
+            return;
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! From an utterance to what the network reads: recordings in, normalised feature frames out.
+//! The front end of training: from recordings to normalised feature frames.
 //!
 //! The settings come from the same mapping that recognition uses, so that both see the same bits.
 

@@ -1,4 +1,4 @@
-//! What `srf prepare` made: folders in, utterances, labels and a fingerprint out.
+//! Loads what `srf prepare` made: utterances, labels and a fingerprint of the data.
 
 use std::collections::HashSet;
 use std::fs;

@@ -1,4 +1,6 @@
-//! The finished model: parameters in, a model directory with its card out.
+//! Validation and the finished model: loss and errors on `dev`, the model directory and its card.
+//!
+//! The loss is that of the network; errors are those of the recogniser that users have.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -6,15 +8,78 @@ use std::path::Path;
 use srf::Recognizer;
 use srf::directory::{self, ModelParts};
 use srf_audio::features::cmvn::CmvnStats;
+use srf_base::shell::command_line;
 use srf_model::config::TrainingConfig;
+use srf_model::frames::Frames;
+use srf_model::srf::Mode;
 use srf_text::label_timing::LabelTiming;
 
-use super::TrainJob;
 use super::checkpoint::{Head, State};
-use super::error::TrainError;
-use crate::corpus::Watcher;
-use crate::events::Measured;
+use super::data::{Data, UnreadableError};
+use super::training_loop::Learner;
+use super::{TrainError, TrainJob};
+use crate::corpus::{Utterance, Watcher};
+use crate::evaluate::scoring::compared;
+use crate::evaluate::{EvaluateOptions, evaluate};
+use crate::events::{ErrorCounts, Example, LayerHealth, Measured};
 use crate::timing;
+
+/// Utterances that are shown, and that the health of capsules is measured on.
+const N_EXAMPLES: usize = 5;
+
+/// What the recogniser writes for some utterances.
+pub(super) struct Recognized {
+    pub(super) errors: ErrorCounts,
+    pub(super) examples: Vec<Example>,
+    /// Of each capsule layer.
+    pub(super) health: Vec<LayerHealth>,
+}
+
+/// The mean loss of an utterance of `dev`, and how many have one.
+pub(super) fn dev_loss(learner: &mut Learner, data: &Data) -> Result<(f64, usize), UnreadableError> {
+    let Data { dev, buckets, .. } = data;
+    let mut extractor = dev.front_end.extractor();
+    let mut x = Frames::new(dev.front_end.n_dims(), learner.net.margin());
+    let (mut sum, mut n) = (0.0, 0);
+    for members in buckets.in_order(&dev.lengths()) {
+        let batch = dev.batch(&members, None, &mut extractor, x)?;
+        let (loss_sum, n_losses) = learner.loss(dev, &batch, Mode::default());
+        sum += loss_sum;
+        n += n_losses as usize;
+        x = batch.x;
+    }
+    Ok((sum / n.max(1) as f64, n))
+}
+
+/// Recognises `n` of the utterances, taken evenly from the list; `None` where the model cannot be used.
+pub(super) fn recognize(
+    parts: ModelParts,
+    utterances: &[Utterance],
+    n: usize,
+    watcher: &dyn Watcher,
+) -> Option<Recognized> {
+    let chosen = evenly(utterances, n);
+    if chosen.is_empty() {
+        return None;
+    }
+    let recognizer = Recognizer::from_parts(parts).ok()?;
+    let evaluation = evaluate(&recognizer, &chosen, &EvaluateOptions::default(), watcher);
+    let rate = evaluation.rate();
+    let example = |answer| {
+        let [reference, hypothesis] = compared(answer, rate.measure, None);
+        Example { id: answer.id.clone(), reference, hypothesis }
+    };
+    let examples = evaluation.answers.iter().take(N_EXAMPLES).map(example).collect();
+    let few: Vec<_> = evenly(&chosen, N_EXAMPLES).iter().map(Utterance::to_be_heard).collect();
+    let health = recognizer.health(&few).iter().map(LayerHealth::from).collect();
+    Some(Recognized { errors: rate.errors(), examples, health })
+}
+
+/// At most `n`, from the whole list: manifests are sorted by speaker.
+fn evenly(utterances: &[Utterance], n: usize) -> Vec<Utterance> {
+    let n = n.min(utterances.len());
+    (0..n).map(|at| utterances[at * utterances.len() / n].clone()).collect()
+}
 
 /// Everything that a model directory holds.
 pub(super) fn parts(job: &TrainJob, values: Vec<f32>, head: &Head, card: String) -> ModelParts {
@@ -63,7 +128,7 @@ fn card(job: &TrainJob, head: &Head, state: &State, dev: Option<&Measured>) -> S
         job.data.train.len(),
         head.data_fingerprint
     );
-    let _ = writeln!(card, "- command: `{}`", srf_base::shell::command_line(&job.command));
+    let _ = writeln!(card, "- command: `{}`", command_line(&job.command));
     if let Some(from) = &job.from {
         let _ = writeln!(card, "- started from: `{}`", from.display());
     }
@@ -91,7 +156,7 @@ fn card(job: &TrainJob, head: &Head, state: &State, dev: Option<&Measured>) -> S
     card
 }
 
-/// What a run is, for people and programs that come later.
+/// `run.json`: what a run was started with.
 pub(super) fn run_json(job: &TrainJob, training: &TrainingConfig, n_values: usize) -> String {
     let run = serde_json::json!({
         "command": job.command,
@@ -105,4 +170,16 @@ pub(super) fn run_json(job: &TrainJob, training: &TrainingConfig, n_values: usiz
         "machine": job.machine,
     });
     serde_json::to_string_pretty(&run).expect("plain data has a JSON form") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subset_spans_the_list_without_repeats() {
+        let all: Vec<Utterance> = (0..10).map(|n| Utterance { id: n.to_string(), ..Utterance::default() }).collect();
+        let ids = |n| evenly(&all, n).into_iter().map(|utterance| utterance.id).collect::<Vec<_>>().concat();
+        assert_eq!([ids(0), ids(1), ids(4), ids(10), ids(99)], ["", "0", "0257", "0123456789", "0123456789"]);
+    }
 }

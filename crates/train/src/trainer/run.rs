@@ -1,26 +1,20 @@
-//! A run under way: batches in, checkpoints, events and at last a model out.
+//! A run under way: everything around the training loop, from the first checkpoint to the finished model.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use srf_model::config::TrainingConfig;
 use srf_model::frames::Frames;
 
 use super::average::mean;
-use super::batches::Buckets;
 use super::checkpoint::{Checkpoint, Head, State};
-use super::data::{Batch, Dataset};
-use super::error::TrainError;
-use super::learner::{Learner, Step, Taken};
-use super::loader::{Loader, Order};
-use super::publish;
+use super::data::{Batch, Data, UnreadableError};
+use super::publish::{self, Recognized};
 use super::run_dir::{RunDir, RunDirError};
-use super::validation::{self, Heard};
-use super::{Figures, Outcome, TrainJob, TrainWatcher};
-use crate::augment::Augmenter;
+use super::training_loop::{Learner, Skipped, Step};
+use super::{Figures, Outcome, TrainError, TrainJob, TrainWatcher};
 use crate::events::log::Log;
 use crate::events::{
     EndReason, EpochEnd, Event, Examples, Health, Measured, Record, RunEnd, SkippedBatch, SkippedUtterance, Speed,
@@ -29,63 +23,31 @@ use crate::events::{
 use crate::report;
 use crate::tensorboard::TensorBoard;
 
-/// Steps are told of in groups of this length.
+/// Steps are logged in groups of this length.
 const GROUP: Duration = Duration::from_secs(5);
 
-/// What is trained on.
-pub(super) struct Data {
-    pub(super) train: Dataset,
-    pub(super) dev: Dataset,
-    pub(super) augmenter: Augmenter,
-    pub(super) buckets: Buckets,
-}
-
-impl Data {
-    /// The batches of an epoch, in their order.
-    pub(super) fn plan(&self, training: &TrainingConfig, epoch: usize) -> Vec<Vec<usize>> {
-        // The budget must hold however slowly an utterance is played.
-        let stretch = self.augmenter.max_stretch();
-        let lengths: Vec<usize> =
-            self.train.lengths().into_iter().map(|n_frames| (n_frames as f64 * stretch).ceil() as usize).collect();
-        self.buckets.shuffled(&lengths, training.seed, epoch)
-    }
-}
-
-/// Time and work since the last record.
+/// Time and work of this process.
 pub(super) struct Pace {
-    since: Instant,
-    speed: Speed,
-    n_steps: usize,
-    loss_sum: f64,
+    group_start: Instant,
+    /// The steps since the last record; sums, where the record has means.
+    group: Steps,
     n_losses: u64,
-    norm: f64,
-    /// All of this process.
     total: Speed,
-    /// Of this epoch, in this process.
     epoch: Speed,
-    errors: Option<(String, f64)>,
+    /// Of the last validation.
+    error_rate: Option<(String, f64)>,
     validation_s: f64,
 }
 
 impl Pace {
     pub(super) fn new() -> Self {
-        let none = Speed::default();
-        Self {
-            since: Instant::now(),
-            speed: none,
-            n_steps: 0,
-            loss_sum: 0.0,
-            n_losses: 0,
-            norm: 0.0,
-            total: none,
-            epoch: none,
-            errors: None,
-            validation_s: 0.0,
-        }
+        let (total, epoch) = (Speed::default(), Speed::default());
+        let group = Steps::default();
+        Self { group_start: Instant::now(), group, n_losses: 0, total, epoch, error_rate: None, validation_s: 0.0 }
     }
 
-    fn add(&mut self, n_frames: u64, duration: Duration, wait: Duration) {
-        for speed in [&mut self.speed, &mut self.total, &mut self.epoch] {
+    pub(super) fn add(&mut self, n_frames: u64, duration: Duration, wait: Duration) {
+        for speed in [&mut self.group.speed, &mut self.total, &mut self.epoch] {
             speed.n_frames += n_frames;
             speed.duration_s += duration.as_secs_f64();
             speed.wait_s += wait.as_secs_f64();
@@ -94,21 +56,14 @@ impl Pace {
 
     /// The steps since the last call.
     fn take_group(&mut self, epoch: usize, learning_rate: f64) -> Steps {
-        let steps = Steps {
-            epoch,
-            n_steps: self.n_steps,
-            loss: self.loss_sum / self.n_losses.max(1) as f64,
-            gradient_norm: self.norm,
-            learning_rate,
-            speed: self.speed,
-        };
-        (self.n_steps, self.loss_sum, self.n_losses, self.speed) = (0, 0.0, 0, Speed::default());
-        self.since = Instant::now();
-        steps
+        let mut group = std::mem::take(&mut self.group);
+        group.loss /= self.n_losses.max(1) as f64;
+        self.group.gradient_norm = group.gradient_norm;
+        (self.n_losses, self.group_start) = (0, Instant::now());
+        Steps { epoch, learning_rate, ..group }
     }
 }
 
-/// The run.
 pub(super) struct Run<'a> {
     pub(super) job: &'a TrainJob,
     pub(super) training: &'a TrainingConfig,
@@ -123,19 +78,19 @@ pub(super) struct Run<'a> {
     pub(super) state: State,
     /// The parameters after the last epochs.
     pub(super) kept: VecDeque<Vec<f32>>,
-    /// The head of every checkpoint, but for its state.
+    /// The head of every checkpoint, except for its state.
     pub(super) head: Head,
     pub(super) pace: Pace,
     pub(super) last_save: Instant,
 }
 
 impl Run<'_> {
-    /// Writes an event to the log and tells of it.
-    pub(super) fn tell(&mut self, event: Event) -> Result<(), TrainError> {
+    /// Writes an event to the log and passes it on.
+    pub(super) fn report(&mut self, event: Event) -> Result<(), TrainError> {
         let record = Record::now(self.state.n_updates, event);
         self.log.append(&record)?;
         self.watcher.record(&record);
-        // Only a view of the log: not worth a training.
+        // TensorBoard's files only repeat the log: no reason to end a training.
         if let Err(problem) = self.board.as_mut().map_or(Ok(()), |board| board.add(&record)) {
             self.watcher.remark(&problem.to_string());
             self.board = None;
@@ -149,31 +104,31 @@ impl Run<'_> {
         self.dir.write("run.json", &publish::run_json(self.job, self.training, self.head.n_values))?;
         let skipped = self.data.train.skipped.iter().chain(&self.data.dev.skipped);
         for utterance in skipped.cloned().collect::<Vec<_>>() {
-            self.tell(Event::SkippedUtterance(utterance))?;
+            self.report(Event::SkippedUtterance(utterance))?;
         }
-        self.rehearse();
+        self.rehearse()?;
         self.save().map(drop)
     }
 
-    /// The batch with the most frames goes first, for nothing: if memory does not suffice, it shows now.
-    fn rehearse(&mut self) {
+    /// Runs the largest batch once before training, so that running out of memory fails early.
+    fn rehearse(&mut self) -> Result<(), TrainError> {
         let train = &self.data.train;
         let n_frames = |batch: &[usize]| batch.iter().map(|&n| train.examples[n].n_frames).sum::<usize>();
         let plan = self.data.plan(self.training, 1);
         if let Some(largest) = plan.iter().max_by_key(|batch| n_frames(batch)) {
             let x = Frames::new(train.front_end.n_dims(), self.learner.net.margin());
-            let batch = train.batch(largest, Some((&self.data.augmenter, 1)), &mut train.front_end.extractor(), x);
+            let batch = train.batch(largest, Some((&self.data.augmenter, 1)), &mut train.front_end.extractor(), x)?;
             self.learner.rehearse(train, &batch);
         }
+        Ok(())
     }
 
-    /// Trains to the end, or until it is stopped.
-    pub(super) fn go(&mut self) -> Result<Outcome, TrainError> {
+    /// Trains to the end, or until it is interrupted.
+    pub(super) fn train(&mut self) -> Result<Outcome, TrainError> {
         while !self.state.is_finished {
-            if !self.epoch()? {
+            if !self.train_epoch()? {
                 let checkpoint = self.save()?;
-                let end = RunEnd { reason: EndReason::Interrupted, remark: checkpoint.display().to_string() };
-                self.tell(Event::End(end))?;
+                self.report_end(EndReason::Interrupted, checkpoint.display().to_string())?;
                 return Ok(Outcome::Interrupted { checkpoint });
             }
             self.end_epoch()?;
@@ -181,136 +136,111 @@ impl Run<'_> {
         self.finish()
     }
 
-    /// Whether the rest of the epoch was trained on; not if somebody stopped it.
-    fn epoch(&mut self) -> Result<bool, TrainError> {
-        let (data, epoch) = (self.data, self.state.epoch);
-        let plan = data.plan(self.training, epoch);
-        let rest = &plan[self.state.n_batches.min(plan.len())..];
-        let margin = self.learner.net.margin();
-        let order = Order { data: &data.train, plan: rest, epoch, augmenter: &data.augmenter, margin };
+    pub(super) fn begin_epoch(&mut self, n_batches: usize) {
         self.pace.epoch = Speed::default();
-        self.watcher.begin("training", plan.len());
+        self.watcher.begin("training", n_batches);
         (0..self.state.n_batches).for_each(|_| self.watcher.advance());
-        thread::scope(|scope| {
-            let loader = Loader::start(scope, order);
-            loop {
-                if self.stop.load(Ordering::Relaxed) {
-                    return Ok(false);
-                }
-                let start = Instant::now();
-                let Some((batch, wait)) = loader.next() else { return Ok(true) };
-                self.take(&batch)?;
-                self.pace.add(batch.x.n_frames() as u64, start.elapsed(), wait);
-                loader.give_back(batch);
-                self.after_step()?;
-            }
-        })
     }
 
-    fn take(&mut self, batch: &Batch) -> Result<(), TrainError> {
-        let outcome = self.learner.step(&self.data.train, batch, self.state.n_steps + 1, self.state.epoch);
+    /// Saves and ends: without the recording, the same command could not end in the same bytes.
+    pub(super) fn stop_unreadable(&mut self, error: UnreadableError) -> Result<Batch, TrainError> {
+        self.save()?;
+        self.report_end(EndReason::Failed, error.to_string())?;
+        Err(error.into())
+    }
+
+    /// Counts a step that was taken; reports a batch that was skipped, and gives up after too many of them.
+    pub(super) fn count_step(&mut self, batch: &Batch, step: Result<Step, Skipped>) -> Result<(), TrainError> {
         self.state.n_steps += 1;
         self.state.n_batches += 1;
-        self.pace.n_steps += 1;
-        self.tell_infeasible(batch)?;
-        match outcome {
-            Step::Taken(Taken { loss_sum, n_losses, norm, rate }) => {
+        self.pace.group.n_steps += 1;
+        self.report_infeasible(batch)?;
+        match step {
+            Ok(Step { loss_sum, n_losses, norm, rate }) => {
                 self.state.loss_sum += loss_sum;
                 self.state.n_losses += n_losses;
                 self.state.rate = rate;
                 self.state.n_updates = self.learner.adam.n_updates;
-                self.pace.loss_sum += loss_sum;
+                self.pace.group.loss += loss_sum;
                 self.pace.n_losses += n_losses;
-                self.pace.norm = norm;
+                self.pace.group.gradient_norm = norm;
                 Ok(())
             }
-            Step::Empty => self.skip(batch, "no utterance is long enough for its labels".to_owned()),
-            Step::NotFinite { what, value } => {
-                self.state.n_skipped += 1;
-                self.skip(batch, format!("its {what} is {value}"))?;
-                self.give_up_if_hopeless(batch)
-            }
+            Err(reason) => self.skip(batch, reason),
         }
     }
 
     /// Played fast, an utterance can become too short for its labels.
-    fn tell_infeasible(&mut self, batch: &Batch) -> Result<(), TrainError> {
+    fn report_infeasible(&mut self, batch: &Batch) -> Result<(), TrainError> {
         for place in std::mem::take(&mut self.learner.infeasible) {
             let id = self.data.train.examples[batch.members[place]].id.clone();
             let reason = format!("too short for its labels at the speed of epoch {}", self.state.epoch);
-            self.tell(Event::SkippedUtterance(SkippedUtterance { id, reason }))?;
+            self.report(Event::SkippedUtterance(SkippedUtterance { id, reason }))?;
         }
         Ok(())
     }
 
-    fn skip(&mut self, batch: &Batch, reason: String) -> Result<(), TrainError> {
+    fn skip(&mut self, batch: &Batch, skipped: Skipped) -> Result<(), TrainError> {
         self.state.n_skipped_in_epoch += 1;
         let utterances = self.data.train.ids(&batch.members);
-        let (epoch, batch) = (self.state.epoch, self.state.n_batches);
-        self.tell(Event::SkippedBatch(SkippedBatch { epoch, batch, reason, utterances }))
-    }
-
-    fn give_up_if_hopeless(&mut self, batch: &Batch) -> Result<(), TrainError> {
-        let (n_skipped, limit) = (self.state.n_skipped, self.training.max_skipped);
-        if n_skipped <= limit {
+        let (epoch, at) = (self.state.epoch, self.state.n_batches);
+        let event = SkippedBatch { epoch, batch: at, reason: skipped.to_string(), utterances };
+        self.report(Event::SkippedBatch(event))?;
+        if skipped == Skipped::Empty {
             return Ok(());
         }
+        self.state.n_skipped += 1;
+        if self.state.n_skipped <= self.training.max_skipped { Ok(()) } else { self.give_up(batch) }
+    }
+
+    fn give_up(&mut self, batch: &Batch) -> Result<(), TrainError> {
         let saved = self.dir.path().join("failed");
         std::fs::create_dir_all(&saved).map_err(RunDirError::write(&saved))?;
         self.checkpoint().save(&saved.join("state.ckpt"))?;
-        let lines: Vec<String> = self.data.train.ids(&batch.members);
-        self.dir.write("failed/batch.txt", &(lines.join("\n") + "\n"))?;
-        let remark = format!("{n_skipped} batches were not finite");
-        self.tell(Event::End(RunEnd { reason: EndReason::Failed, remark }))?;
-        Err(TrainError::TooManySkipped { step: self.state.n_steps, n_skipped, limit, saved })
+        self.dir.write("failed/batch.txt", &(self.data.train.ids(&batch.members).join("\n") + "\n"))?;
+        let n_skipped = self.state.n_skipped;
+        self.report_end(EndReason::Failed, format!("{n_skipped} batches were not finite"))?;
+        let (step, limit) = (self.state.n_steps, self.training.max_skipped);
+        Err(TrainError::TooManySkipped { step, n_skipped, limit, saved })
     }
 
-    fn after_step(&mut self) -> Result<(), TrainError> {
+    fn report_end(&mut self, reason: EndReason, remark: String) -> Result<(), TrainError> {
+        self.report(Event::End(RunEnd { reason, remark }))
+    }
+
+    pub(super) fn report_progress(&mut self) -> Result<(), TrainError> {
         self.watcher.advance();
         self.watcher.step(&self.figures());
-        if self.pace.since.elapsed() >= GROUP {
-            self.tell_steps()?;
-        }
-        if self.last_save.elapsed() >= self.job.save_every {
-            self.save()?;
-        }
-        Ok(())
+        if self.pace.group_start.elapsed() >= GROUP { self.report_steps() } else { Ok(()) }
     }
 
-    fn tell_steps(&mut self) -> Result<(), TrainError> {
-        if self.pace.n_steps == 0 {
+    fn report_steps(&mut self) -> Result<(), TrainError> {
+        if self.pace.group.n_steps == 0 {
             return Ok(());
         }
         let steps = self.pace.take_group(self.state.epoch, self.state.rate);
-        self.tell(Event::Steps(steps))
+        self.report(Event::Steps(steps))
     }
 
     fn figures(&self) -> Figures {
         let frames_per_s = self.pace.total.frames_per_s();
-        let n_epochs_left = self.training.epochs - self.state.epoch;
-        let n_frames_left = (n_epochs_left + 1) as f64 * self.data.train.n_frames() as f64;
-        let n_frames_left = (n_frames_left - self.pace.epoch.n_frames as f64).max(0.0);
+        let n_epochs_left = (self.training.epochs - self.state.epoch + 1) as f64;
+        let n_frames_left = n_epochs_left * self.data.train.n_frames() as f64 - self.pace.epoch.n_frames as f64;
         Figures {
             epoch: self.state.epoch,
             n_epochs: self.training.epochs,
             loss: self.state.loss_sum / self.state.n_losses.max(1) as f64,
-            error_rate: self.pace.errors.clone(),
+            error_rate: self.pace.error_rate.clone(),
             rate: self.state.rate,
             frames_per_s,
-            left_s: n_frames_left / frames_per_s.max(1.0) + (n_epochs_left + 1) as f64 * self.pace.validation_s,
+            left_s: n_frames_left.max(0.0) / frames_per_s.max(1.0) + n_epochs_left * self.pace.validation_s,
         }
     }
 
     fn checkpoint(&self) -> Checkpoint {
         let head = Head { state: self.state.clone(), n_kept: self.kept.len(), ..self.head.clone() };
-        let adam = &self.learner.adam;
-        Checkpoint {
-            head,
-            values: self.learner.params.values.clone(),
-            means: adam.means.clone(),
-            squares: adam.squares.clone(),
-            kept: self.kept.clone(),
-        }
+        let (means, squares) = (self.learner.adam.means.clone(), self.learner.adam.squares.clone());
+        Checkpoint { head, values: self.learner.params.values.clone(), means, squares, kept: self.kept.clone() }
     }
 
     pub(super) fn save(&mut self) -> Result<PathBuf, TrainError> {
@@ -322,36 +252,34 @@ impl Run<'_> {
         Ok(path)
     }
 
-    /// Loss and errors on `dev`, if there is one.
-    fn validate(&mut self) -> Option<(Measured, Option<Heard>)> {
-        let Data { dev, buckets, .. } = self.data;
-        if dev.examples.is_empty() {
-            return None;
+    /// Loss and errors on `dev`, if there is one; `n_utterances` of it are recognised.
+    fn validate(&mut self, n_utterances: usize) -> Result<Option<(Measured, Option<Recognized>)>, TrainError> {
+        if self.data.dev.examples.is_empty() {
+            return Ok(None);
         }
-        let (loss, n_utterances) = validation::loss(&mut self.learner, dev, buckets);
+        let (loss, n_losses) = publish::dev_loss(&mut self.learner, self.data)?;
         let parts = publish::parts(self.job, self.learner.params.values.clone(), &self.head, String::new());
-        let n = self.training.validation_utterances;
-        let heard = validation::hear(parts, &self.job.data.dev, n, self.watcher);
-        let errors = heard.as_ref().map(|heard| heard.errors.clone());
-        Some((Measured { n_utterances, loss, errors }, heard))
+        let recognized = publish::recognize(parts, &self.job.data.dev, n_utterances, self.watcher);
+        let errors = recognized.as_ref().map(|recognized| recognized.errors.clone());
+        Ok(Some((Measured { n_utterances: n_losses, loss, errors }, recognized)))
     }
 
     fn end_epoch(&mut self) -> Result<(), TrainError> {
-        self.tell_steps()?;
+        self.report_steps()?;
         let start = Instant::now();
-        let validation = self.validate();
+        let validation = self.validate(self.training.validation_utterances)?;
         self.kept.push_back(self.learner.params.values.clone());
         while self.kept.len() > self.training.average_epochs {
             self.kept.pop_front();
         }
-        let (measured, heard) = validation.unzip();
+        let (measured, recognized) = validation.unzip();
         let is_best = self.count_better(measured.as_ref());
         let epoch = self.state.epoch;
         let event = self.epoch_event(measured, is_best, start.elapsed().as_secs_f64());
-        self.tell(Event::Epoch(Box::new(event)))?;
-        if let Some(Heard { examples, health, .. }) = heard.flatten() {
-            self.tell(Event::Examples(Examples { epoch, examples }))?;
-            self.tell(Event::Health(Health { epoch, layers: health }))?;
+        self.report(Event::Epoch(Box::new(event)))?;
+        if let Some(Recognized { examples, health, .. }) = recognized.flatten() {
+            self.report(Event::Examples(Examples { epoch, examples }))?;
+            self.report(Event::Health(Health { epoch, layers: health }))?;
         }
         let is_stopped_early = self.training.patience.is_some_and(|patience| self.state.n_worse >= patience);
         self.state = State {
@@ -379,7 +307,7 @@ impl Run<'_> {
     fn count_better(&mut self, measured: Option<&Measured>) -> bool {
         let Some(measured) = measured.filter(|measured| measured.loss.is_finite()) else { return false };
         if let Some(errors) = &measured.errors {
-            self.pace.errors = errors.rate().map(|rate| (errors.measure.clone(), rate));
+            self.pace.error_rate = errors.rate().map(|rate| (errors.measure.clone(), rate));
         }
         let is_best = self.state.best_loss.is_none_or(|best| measured.loss < best);
         if is_best {
@@ -408,14 +336,13 @@ impl Run<'_> {
     fn finish(&mut self) -> Result<Outcome, TrainError> {
         let kept: Vec<&[f32]> = self.kept.iter().map(Vec::as_slice).collect();
         self.learner.params.values = mean(&kept);
-        let dev = self.validate().map(|(measured, _)| measured);
+        let dev = self.validate(self.training.validation_utterances)?.map(|(measured, _)| measured);
         let model = self.dir.path().join("model");
         let values = self.learner.params.values.clone();
         publish::write(&model, self.job, values, &self.head, &self.state, dev.as_ref(), self.watcher)?;
         let n_epochs = self.state.epoch - 1;
         let reason = if n_epochs < self.training.epochs { EndReason::StoppedEarly } else { EndReason::Completed };
-        let remark = format!("the mean of the last {} of {n_epochs} epochs", self.kept.len());
-        self.tell(Event::End(RunEnd { reason, remark }))?;
+        self.report_end(reason, format!("the mean of the last {} of {n_epochs} epochs", self.kept.len()))?;
         self.write_page();
         let n_left_out = self.data.train.skipped.len() + self.data.dev.skipped.len() + self.state.n_skipped;
         Ok(Outcome::Finished { model, dev, n_left_out })

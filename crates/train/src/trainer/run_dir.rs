@@ -1,4 +1,4 @@
-//! The directory of a run: a path in, its lock, its checkpoints and its files out.
+//! The directory of a run: its lock, its checkpoints and its files.
 //!
 //! | name | holds |
 //! |---|---|

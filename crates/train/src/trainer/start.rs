@@ -1,4 +1,4 @@
-//! Before the first step: a job in, everything loaded, checked and put back where the run was out.
+//! What happens before the first step: checks, loading the data, and restoring the last checkpoint.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -6,37 +6,37 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use srf_audio::features::cmvn::CmvnStats;
-use srf_model::config::{Recipe, TrainingConfig};
+use srf_model::config::{ModelConfig, Recipe, TrainingConfig};
 use srf_model::network::Network;
-use srf_model::params::Layout;
+use srf_model::params::{Layout, Params};
 use srf_model::weights;
+use srf_text::labels::LabelSet;
 
 use super::batches::Buckets;
 use super::checkpoint::{Checkpoint, Head, ReadCheckpointError, State};
-use super::data::{Dataset, Keep};
-use super::error::TrainError;
+use super::data::{Data, Dataset, Keep};
 use super::front_end::FrontEnd;
-use super::learner::Learner;
-use super::run::{Data, Pace, Run};
+use super::run::{Pace, Run};
 use super::run_dir::{Found, RunDir, remove_damaged};
-use super::{TrainJob, TrainWatcher};
+use super::training_loop::Learner;
+use super::{TrainError, TrainJob, TrainWatcher};
 use crate::augment::Augmenter;
 use crate::corpus::{TRAIN, Utterance};
 use crate::events::log::{FILE_NAME, History, Log};
 use crate::events::{DataPart, Event, Record, Resume, RunStart};
 use crate::tensorboard::{DIRECTORY_NAME, TensorBoard};
 
-/// A job whose run directory is ours.
+/// A job whose run directory this process has locked.
 pub(super) struct Start<'a> {
     job: &'a TrainJob,
     training: &'a TrainingConfig,
     dir: RunDir,
     found: Option<Found>,
-    /// What was found on the way to the checkpoint.
+    /// Damaged checkpoints newer than the one found.
     remarks: Vec<String>,
     head: Head,
-    /// Parameters of the model to start from, where they are taken over.
-    from: Option<(srf_model::config::ModelConfig, srf_model::params::Params<f32>)>,
+    /// The model whose parameters this one starts with.
+    from: Option<(ModelConfig, Params<f32>)>,
 }
 
 impl<'a> Start<'a> {
@@ -62,7 +62,7 @@ impl<'a> Start<'a> {
     /// Whether nothing is left to do: the last epoch is over, and the model was written.
     pub(super) fn is_at_end(&self) -> bool {
         let is_over = self.found.as_ref().is_some_and(|found| found.checkpoint.head.state.is_finished);
-        // The log tells of the end after the model is on the disk.
+        // The end is logged after the model is on the disk.
         is_over && History::load(&self.job.run.join(FILE_NAME)).is_ok_and(|history| history.is_finished())
     }
 
@@ -113,7 +113,7 @@ impl<'a> Start<'a> {
         let mut learner = Learner::new(&job.recipe.model, training);
         if let Some((config, params)) = &from {
             let path = job.from.as_deref().unwrap_or(Path::new(""));
-            take_over(&mut learner, path, config, params, job)?;
+            copy_weights(&mut learner, path, config, params, job)?;
         }
         head.cmvn =
             data.train.front_end.global().filter(|_| data.train.front_end.needs_global()).map(CmvnStats::to_kaldi);
@@ -121,7 +121,7 @@ impl<'a> Start<'a> {
         head.n_trainable = learner.params.layout.n_trainable();
         let log = Log::open(&dir.path().join(FILE_NAME))?;
         let is_new = found.is_none();
-        let resumed = found.map(|Found { path, checkpoint }| (path, put_back(checkpoint, &mut learner)));
+        let resumed = found.map(|Found { path, checkpoint }| (path, restore(checkpoint, &mut learner)));
         let (state, kept, event) = if let Some((path, (state, kept))) = resumed {
             let event = Resume { epoch: state.epoch - 1, checkpoint: path.display().to_string(), remarks };
             (state, kept, Event::Resume(event))
@@ -153,7 +153,7 @@ impl<'a> Start<'a> {
             pace: Pace::new(),
             last_save: Instant::now(),
         };
-        run.tell(event)?;
+        run.report(event)?;
         if is_new {
             run.begin()?;
         }
@@ -181,7 +181,7 @@ fn fingerprint(values: &[f32]) -> String {
     format!("{:08x}", sum.finalize())
 }
 
-/// Refuses to go on with something else than what was begun.
+/// Refuses to resume with another recipe, other labels or other data.
 fn check_same(run: &Path, was: &Head, now: &Head) -> Result<(), TrainError> {
     let changed = |what: &str, was: &str, now: &str| {
         let [what, was, now] = [what, was, now].map(str::to_owned);
@@ -207,7 +207,7 @@ fn check_same(run: &Path, was: &Head, now: &Head) -> Result<(), TrainError> {
     Ok(())
 }
 
-/// Damaged checkpoints are as good as none, but those that exist and cannot be read may be good.
+/// Refuses to start anew over checkpoints that cannot be read: they may be good.
 fn refuse_unreadable(run: &Path, problems: &[ReadCheckpointError]) -> Result<(), TrainError> {
     match problems.iter().find(|problem| matches!(problem, ReadCheckpointError::Io { .. })) {
         Some(problem) => Err(TrainError::Unreadable { run: run.to_owned(), problem: problem.to_string() }),
@@ -215,8 +215,8 @@ fn refuse_unreadable(run: &Path, problems: &[ReadCheckpointError]) -> Result<(),
     }
 }
 
-/// Puts the numbers of a checkpoint into the learner.
-fn put_back(checkpoint: Checkpoint, learner: &mut Learner) -> (State, VecDeque<Vec<f32>>) {
+/// Puts the numbers of a checkpoint back into the learner.
+fn restore(checkpoint: Checkpoint, learner: &mut Learner) -> (State, VecDeque<Vec<f32>>) {
     let Checkpoint { head, values, means, squares, kept } = checkpoint;
     learner.params.values = values;
     learner.adam.means = means;
@@ -225,15 +225,15 @@ fn put_back(checkpoint: Checkpoint, learner: &mut Learner) -> (State, VecDeque<V
     (head.state, kept)
 }
 
-/// Takes the tensors of another model over; with other labels, those that belong to classes stay new.
-fn take_over(
+/// Copies the tensors of another model; with other labels, those that belong to classes stay new.
+fn copy_weights(
     learner: &mut Learner,
     path: &Path,
-    config: &srf_model::config::ModelConfig,
-    params: &srf_model::params::Params<f32>,
+    config: &ModelConfig,
+    params: &Params<f32>,
     job: &TrainJob,
 ) -> Result<(), TrainError> {
-    let labels = srf_text::labels::LabelSet::load(&path.join("labels.txt"));
+    let labels = LabelSet::load(&path.join("labels.txt"));
     let has_same_labels = labels.is_ok_and(|labels| labels == job.data.labels);
     let other = |problem| TrainError::OtherModel { from: path.to_owned(), problem };
     let wider = Layout::new(&job.recipe.model.with_classes(job.recipe.model.n_classes() + 1));

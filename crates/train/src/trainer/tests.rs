@@ -1,4 +1,4 @@
-//! Whole trainings of tiny networks on utterances of tones: recipes in, what became of the runs out.
+//! Complete trainings of tiny networks on utterances of tones.
 
 use std::f32::consts::TAU;
 use std::fs;
@@ -12,8 +12,8 @@ use super::batches::Buckets;
 use super::checkpoint::Checkpoint;
 use super::data::{Dataset, Keep};
 use super::front_end::FrontEnd;
-use super::learner::{Learner, Step};
 use super::prepared::LoadPreparedError;
+use super::training_loop::{Learner, Skipped};
 use super::*;
 use crate::corpus::{AudioPart, Unwatched, Utterance, manifest};
 use crate::events::log::History;
@@ -266,12 +266,12 @@ fn a_batch_that_is_not_finite_changes_nothing() {
     let data = Dataset::load(&job.data.train, &job.data.labels, front_end, Keep::Features, 4, &Unwatched);
     let plan = Buckets::new(1500).in_order(&data.lengths());
     let x = srf_model::frames::Frames::new(123, learner.net.margin());
-    let mut batch = data.batch(&plan[0], None, &mut data.front_end.extractor(), x);
-    assert!(matches!(learner.step(&data, &batch, 1, 1), Step::Taken(_)));
+    let mut batch = data.batch(&plan[0], None, &mut data.front_end.extractor(), x).unwrap();
+    learner.step(&data, &batch, 1, 1e-3).unwrap();
     let (values, adam) = (learner.params.values.clone(), learner.adam.clone());
     batch.x.real_mut(0)[700] = f32::NAN;
-    let outcome = learner.step(&data, &batch, 2, 1);
-    assert!(matches!(outcome, Step::NotFinite { what: "loss", .. }), "{outcome:?}");
+    let outcome = learner.step(&data, &batch, 2, 1e-3);
+    assert!(matches!(outcome, Err(Skipped::NotFinite { what: "loss", .. })), "{outcome:?}");
     assert_eq!(learner.params.values, values);
     assert_eq!(learner.adam, adam);
     // Nor does a rehearsal.

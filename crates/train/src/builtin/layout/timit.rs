@@ -1,6 +1,6 @@
 //! The built-in corpus as a TIMIT disc: `TIMIT/{TRAIN,TEST}/DRn/<speaker>/<sentence>.{WAV,PHN,WRD,TXT}`.
 //!
-//! Ten sentences a speaker, two of them said by all, and 630 speakers in a complete corpus, of whom 24 are the core
+//! Ten sentences per speaker, two of them said by all, and 630 speakers in a complete corpus, of whom 24 are the core
 //! test and 50 the development speakers under their published names.
 
 use std::fs;

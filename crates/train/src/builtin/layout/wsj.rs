@@ -22,53 +22,25 @@ struct List {
     said_disc: Option<&'static str>,
 }
 
+#[rustfmt::skip]
 const LISTS: [List; 5] = [
-    List {
-        ndx: "11-13.1/wsj0/doc/indices/train/tr_s_wv1.ndx",
-        disc: "11-1.1",
-        folder: "wsj0/si_tr_s",
-        dots: "11-13.1/wsj0/transcrp/dots/si_tr_s",
-        first_letter: '0',
-        n_speakers: 84,
-        said_disc: None,
-    },
-    List {
-        ndx: "13-34.1/wsj1/doc/indices/si_tr_s.ndx",
-        disc: "13-1.1",
-        folder: "wsj1/si_tr_s",
-        dots: "13-34.1/wsj1/trans/wsj1/si_tr_s",
-        first_letter: '2',
-        n_speakers: 200,
-        said_disc: None,
-    },
-    List {
-        ndx: "13-34.1/wsj1/doc/indices/h1_p0.ndx",
-        disc: "13-16.1",
-        folder: "wsj1/si_dt_20",
-        dots: "13-34.1/wsj1/trans/wsj1/si_dt_20",
-        first_letter: '5',
-        n_speakers: 10,
-        said_disc: None,
-    },
-    List {
-        ndx: "11-13.1/wsj0/doc/indices/test/nvp/si_et_20.ndx",
-        disc: "11-14.1",
-        folder: "wsj0/si_et_20",
-        dots: "11-14.1/wsj0/transcrp/dots/si_et_20",
-        first_letter: '4',
-        n_speakers: 8,
-        said_disc: None,
-    },
-    List {
-        ndx: "13-32.1/wsj1/doc/indices/wsj1/eval/h1_p0.ndx",
-        disc: "13-33.1",
-        folder: "wsj1/si_et_h1",
-        dots: "13-33.1/wsj1/si_et_h1",
-        first_letter: '6',
-        n_speakers: 10,
-        said_disc: Some("13_32_1"),
-    },
+    list("11-13.1/wsj0/doc/indices/train/tr_s_wv1.ndx", "11-1.1", "wsj0/si_tr_s", "11-13.1/wsj0/transcrp/dots/si_tr_s", '0', 84),
+    list("13-34.1/wsj1/doc/indices/si_tr_s.ndx", "13-1.1", "wsj1/si_tr_s", "13-34.1/wsj1/trans/wsj1/si_tr_s", '2', 200),
+    list("13-34.1/wsj1/doc/indices/h1_p0.ndx", "13-16.1", "wsj1/si_dt_20", "13-34.1/wsj1/trans/wsj1/si_dt_20", '5', 10),
+    list("11-13.1/wsj0/doc/indices/test/nvp/si_et_20.ndx", "11-14.1", "wsj0/si_et_20", "11-14.1/wsj0/transcrp/dots/si_et_20", '4', 8),
+    List { said_disc: Some("13_32_1"), ..list("13-32.1/wsj1/doc/indices/wsj1/eval/h1_p0.ndx", "13-33.1", "wsj1/si_et_h1", "13-33.1/wsj1/si_et_h1", '6', 10) },
 ];
+
+const fn list(
+    ndx: &'static str,
+    disc: &'static str,
+    folder: &'static str,
+    dots: &'static str,
+    first_letter: char,
+    n_speakers: usize,
+) -> List {
+    List { ndx, disc, folder, dots, first_letter, n_speakers, said_disc: None }
+}
 
 const N_SPEAKERS: usize = 312;
 /// Utterances a session: as many as two digits count.
