@@ -1,4 +1,4 @@
-//! What continuous integration runs, in the order in which things fail fastest.
+//! The steps of continuous integration, the fastest first.
 
 use std::path::Path;
 use std::process::Command;
@@ -15,7 +15,7 @@ const STEPS: &[(&str, &[&str])] = &[
     ("documentation", &["doc", "--workspace", "--no-deps", "--locked"]),
 ];
 
-/// Runs every step and says how long each took; stops at the first that fails.
+/// Runs all steps and prints how long each took; stops at the first that fails.
 pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     tidy::run(root)?;
     licences::run(root)?;

@@ -1,4 +1,4 @@
-//! The licences of everything we build on: cargo's metadata in, a line for each crate whose licence we may not pass on.
+//! Checks that the licences of all dependencies allow redistribution.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context as _, bail};
 use serde_json::Value;
 
-/// Licences that let a program under MIT or Apache-2.0 be passed on, in source and in binary.
+/// Licences that allow redistribution of a program under MIT or Apache-2.0, as source and as binary.
 const ALLOWED: &[&str] = &[
     "0BSD",
     "Apache-2.0",
@@ -19,14 +19,14 @@ const ALLOWED: &[&str] = &[
     "ISC",
     "MIT",
     "MIT-0",
-    // Asks only that changes to its own files stay open.
+    // Only requires that changes to its own files stay open.
     "MPL-2.0",
     "Unicode-3.0",
     "Unlicense",
     "Zlib",
 ];
 
-/// Checks every crate that any target or feature of the workspace can pull in.
+/// Checks every crate that any target or feature of the workspace can depend on.
 pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--locked"])
@@ -43,13 +43,13 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
         eprintln!("{line}");
     }
     if !refused.is_empty() {
-        bail!("licences: {} crates may not be passed on", refused.len());
+        bail!("licences: {} crates may not be redistributed", refused.len());
     }
-    eprintln!("licences: {} crates, all may be passed on", packages.len());
+    eprintln!("licences: {} crates, all may be redistributed", packages.len());
     Ok(())
 }
 
-/// Why a crate may not be used, if it may not.
+/// The reason why a crate may not be used, if there is one.
 fn refusal(package: &Value) -> Option<String> {
     let name = package["name"].as_str().unwrap_or("?");
     match package["license"].as_str() {
@@ -59,7 +59,7 @@ fn refusal(package: &Value) -> Option<String> {
     }
 }
 
-/// Whether an SPDX expression can be met with allowed licences alone; `/` is the old way to write OR.
+/// Whether an SPDX expression can be satisfied with allowed licences; `/` is an old notation for OR.
 fn is_allowed(expression: &str) -> bool {
     let expression = expression.trim();
     if let Some(parts) = split(expression, &[" OR ", "/"]) {
@@ -74,7 +74,7 @@ fn is_allowed(expression: &str) -> bool {
     }
 }
 
-/// The parts between separators that stand outside all parentheses, if there are any.
+/// The parts between separators outside parentheses; `None` without such separators.
 fn split<'a>(expression: &'a str, separators: &[&str]) -> Option<Vec<&'a str>> {
     let (mut parts, mut start, mut depth) = (Vec::new(), 0, 0_i32);
     for (at, c) in expression.char_indices() {

@@ -1,4 +1,4 @@
-//! Chores of the project: `cargo xtask ci | tidy | licences | golden FILE...`.
+//! Development tasks: `cargo xtask ci | tidy | licences | golden FILE...`.
 
 mod ci;
 mod golden;
@@ -26,7 +26,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The workspace's root, two levels above this crate's manifest at most.
+/// The root of the workspace.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies below the root").to_owned()
 }

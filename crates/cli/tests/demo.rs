@@ -1,4 +1,6 @@
-//! `srf demo` as a new user meets it: killed half way, given again, given once more, and its advice followed.
+//! `srf demo`, killed half way, resumed, repeated, and its printed advice followed.
+//! The advice is run by a shell.
+#![cfg(unix)]
 
 use std::fs;
 use std::path::Path;

@@ -1,7 +1,6 @@
 //! Small corpora of each kind, prepared from end to end, and parsers on damaged input.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::Path;
 
 use fastrand::Rng;
@@ -172,36 +171,21 @@ fn labels_the_training_part_lacks_are_counted() {
     assert_eq!(summary.unwrap().out_of_set, targets::Foreign::from([("z".to_owned(), 2)]));
 }
 
-/// Runs on the packs of real speech where they are.
 #[test]
-fn packs_of_real_speech_are_prepared_without_a_problem() {
-    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    for (pack, units, n_utterances) in [
-        ("timit-nltk", Units::Phones, 120),
-        ("speechocean762", Units::Phones, 1358),
-        ("digit-strings", Units::Words, 800),
-    ] {
-        let path = data.join(pack).join("manifest.jsonl");
-        if !path.exists() {
-            // Past the test runner, which shows only what failing tests print.
-            let _ = writeln!(std::io::stderr().lock(), "skipped: `{}` is not here", path.display());
-            continue;
-        }
-        let (listed, problems) = manifest::load(&path);
-        assert_eq!(shown(&problems), Vec::<String>::new());
-        let corpus = Corpus::of_one(TRAIN, listed.into_iter().map(|listed| listed.utterance).collect());
-        let out = tempfile::tempdir().unwrap();
-        let labels = if pack == "timit-nltk" { Labels::Timit(PhoneSet::Score39) } else { Labels::OfTraining };
-        let targets = TargetConfig { labels, ..TargetConfig::new(units) };
-        let config = PrepareConfig { split: SplitConfig::default(), targets, kaldi: false };
-        let found = Found { src: path, corpus, problems };
-        let (summary, problems) = prepare(found, &config, &|_| Vec::new(), out.path(), &Unwatched);
-        assert_eq!(shown(&problems), Vec::<String>::new());
-        let summary = summary.unwrap();
-        assert_eq!(summary.parts[0].n_utterances, n_utterances);
-        assert_eq!(summary.n_classes, if units == Units::Phones { 41 } else { 12 });
-        assert!(summary.out_of_set.is_empty());
-    }
+fn the_samples_of_the_project_are_prepared_without_a_problem() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples/samples.jsonl");
+    let (listed, problems) = manifest::load(&path);
+    assert_eq!(shown(&problems), Vec::<String>::new());
+    let corpus = Corpus::of_one(TRAIN, listed.into_iter().map(|listed| listed.utterance).collect());
+    let out = tempfile::tempdir().unwrap();
+    let targets = TargetConfig { labels: Labels::Timit(PhoneSet::Score39), ..TargetConfig::new(Units::Phones) };
+    let config = PrepareConfig { split: SplitConfig::default(), targets, kaldi: false };
+    let found = Found { src: path, corpus, problems };
+    let (summary, problems) = prepare(found, &config, &|_| Vec::new(), out.path(), &Unwatched);
+    assert_eq!(shown(&problems), Vec::<String>::new());
+    let summary = summary.unwrap();
+    assert_eq!((summary.parts[0].n_utterances, summary.n_classes), (4, 41));
+    assert!(summary.out_of_set.is_empty());
 }
 
 /// `seed` with some bytes changed, cut out, doubled or invented.
