@@ -11,6 +11,7 @@ pub(crate) mod evaluate;
 pub(crate) mod features;
 pub(crate) mod fit_timing;
 pub(crate) mod info;
+pub(crate) mod models;
 pub(crate) mod prepare;
 pub(crate) mod reproduce;
 pub(crate) mod runs;
@@ -22,7 +23,7 @@ pub(crate) mod validate;
 pub(crate) mod verify_stream;
 
 mod inputs;
-mod recognition;
+pub(crate) mod recognition;
 mod recordings;
 
 use anyhow::{Context as _, ensure};

@@ -16,7 +16,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Start here", &["demo", "transcribe"]),
     ("Train your own", &["prepare", "validate", "train", "runs", "average", "fit-timing"]),
     ("Measure", &["evaluate", "reproduce", "score", "compare", "sclite", "bench", "verify-stream"]),
-    ("Look closer", &["info", "analyze", "align", "gop"]),
+    ("Look closer", &["models", "recipes", "info", "analyze", "align", "gop"]),
     ("Sound", &["convert", "features"]),
     ("Shell", &["completions", "man"]),
 ];

@@ -28,6 +28,7 @@ use srf_train::trainer::average::AverageError;
 use srf_train::trainer::prepared::LoadPreparedError;
 
 use crate::commands::demo::ClaimError;
+use crate::commands::recognition::WordsForPhonesError;
 
 /// Entries of a folder that are compared with a misspelt name.
 const MAX_ENTRIES: usize = 10_000;
@@ -105,6 +106,7 @@ fn advice(cause: &(dyn Error + 'static)) -> Option<String> {
         ScoreFilesError,
         StartStreamError,
         TrainError,
+        WordsForPhonesError,
         WriteCorpusError,
     )
 }

@@ -1,9 +1,11 @@
 //! The recipes inside the program, so that they can be named in any directory.
+//!
+//! The folder `recipes` of this crate is a link to the one of the project.
 
 /// Name and text of each of these recipes.
 macro_rules! texts {
     ($($name:literal),+ $(,)?) => {
-        &[$(($name, include_str!(concat!("../../../recipes/", $name, ".toml")))),+]
+        &[$(($name, include_str!(concat!("../recipes/", $name, ".toml")))),+]
     };
 }
 

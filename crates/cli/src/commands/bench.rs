@@ -17,6 +17,7 @@ use serde::Serialize;
 use srf_model::config::{ModelConfig, Recipe};
 use srf_train::recipes;
 
+use super::models::load_recipe;
 use crate::Exit;
 use crate::printer::Printer;
 
@@ -146,7 +147,7 @@ impl Subject {
     /// The network of `recipe` if given, otherwise the one with this short name.
     fn new(name: &str, recipe: Option<&Path>) -> anyhow::Result<Self> {
         if let Some(path) = recipe {
-            return Ok(Self { name: path.display().to_string(), config: Recipe::load(path)?.model });
+            return Ok(Self { name: path.display().to_string(), config: load_recipe(path)?.model });
         }
         let (_, recipe) = NETWORKS.iter().find(|(known, _)| *known == name).context("no such network")?;
         let text = recipes::text(recipe).context("no such recipe")?;

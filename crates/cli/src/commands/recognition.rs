@@ -5,12 +5,16 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, ensure};
 use srf::endpoint::{EndpointRules, Rule};
-use srf::{Recognizer, StreamOptions, default_model};
+use srf::{Recognizer, StreamOptions};
 use srf_base::files::read_text_at_most;
 use srf_text::decode::{DEFAULT_BEAM, DecoderConfig, Search};
-use srf_text::fusion::{DEFAULT_HOTWORD_SCORE, Fusion, Hotword, Language, Level, Lexicon, Phrases, Sources};
+use srf_text::fusion::{
+    DEFAULT_HOTWORD_SCORE, Fusion, FusionError, Hotword, Language, Level, Lexicon, Phrases, Sources,
+};
 use srf_text::labels::{LabelSet, Units};
 use srf_text::lm::NgramModel;
+
+use super::models::{default_directory, model_directory};
 
 /// Beyond this width a beam search finds nothing more.
 const MAX_BEAM: usize = 10_000;
@@ -19,8 +23,8 @@ const MAX_TEXT_BYTES: u64 = 256 << 20;
 
 #[derive(clap::Args)]
 pub(crate) struct ModelArgs {
-    /// Model directory, or a run that contains one [default: $SRF_MODEL, ./model, ./models/en-phones, or the one installed with the program]
-    #[arg(long, short, value_name = "DIR")]
+    /// Model directory, run that contains one, or name (see `srf models`) [default: $SRF_MODEL, ./model or en-phones]
+    #[arg(long, short, value_name = "MODEL")]
     model: Option<PathBuf>,
 }
 
@@ -32,19 +36,12 @@ impl ModelArgs {
     /// The model and its directory.
     pub(crate) fn open_named(self) -> anyhow::Result<(PathBuf, Recognizer)> {
         let dir = match self.model {
-            Some(dir) => model_of_run(dir),
-            None => default_model()?,
+            Some(path) => model_directory(path)?,
+            None => default_directory()?,
         };
         let recognizer = Recognizer::open(&dir)?;
         Ok((dir, recognizer))
     }
-}
-
-/// `dir` itself, or the model in it if it is a run directory.
-fn model_of_run(dir: PathBuf) -> PathBuf {
-    let inside = dir.join("model");
-    let is_run = !dir.join("config.toml").exists() && inside.join("config.toml").exists();
-    if is_run { inside } else { dir }
 }
 
 #[derive(clap::Args)]
@@ -99,6 +96,24 @@ pub(crate) struct DecodingArgs {
     phrases_repeat: bool,
 }
 
+/// A phrase in words for a model whose labels are phones.
+#[derive(Debug, thiserror::Error)]
+#[error("{cause}")]
+pub(crate) struct WordsForPhonesError {
+    cause: FusionError,
+}
+
+impl WordsForPhonesError {
+    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "like the other errors with hints")]
+    pub(crate) fn hint(&self) -> Option<String> {
+        Some(
+            "the labels of this model are phones: write phrases in phones, or give `--lexicon FILE` with `word phone ...` \
+             lines"
+                .to_owned(),
+        )
+    }
+}
+
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum LanguageOf {
     Words,
@@ -111,8 +126,19 @@ impl DecodingArgs {
         let (beam, greedy, n_best) = (self.beam, self.greedy, self.nbest);
         ensure!((1..=MAX_BEAM).contains(&beam), "--beam is {beam}, expected 1 to {MAX_BEAM}");
         let search = if greedy { Search::Greedy } else { Search::Beam { width: beam } };
-        let fusion = self.sources(labels)?.map(|sources| Fusion::new(labels, sources)).transpose()?.map(Arc::new);
+        let needs_phones = labels.units() == Units::Phones && !self.has_lexicon();
+        let fusion = self.sources(labels)?.map(|sources| Fusion::new(labels, sources)).transpose();
+        let fusion = fusion.map_err(|cause| match cause {
+            FusionError::Phrase { .. } if needs_phones => anyhow::Error::new(WordsForPhonesError { cause }),
+            cause => cause.into(),
+        });
+        let fusion = fusion?.map(Arc::new);
         Ok(StreamOptions { decoder: DecoderConfig { search, fusion }, n_best, ..StreamOptions::default() })
+    }
+
+    /// Whether a lexicon turns labels into words.
+    pub(crate) fn has_lexicon(&self) -> bool {
+        self.lexicon.is_some()
     }
 
     /// Reads all files; `None` if none was named.

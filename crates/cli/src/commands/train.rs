@@ -2,7 +2,7 @@
 
 pub(super) mod screen;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -14,6 +14,7 @@ use srf_train::trainer::prepared::Prepared;
 use srf_train::trainer::{Outcome, TrainJob, train};
 
 use self::screen::Screen;
+use super::models::bundled_recipe;
 use crate::Exit;
 use crate::printer::Printer;
 
@@ -28,9 +29,9 @@ Examples:
   srf prepare builtin corpus --hours 2
   srf train recipes/builtin/phones.toml --data corpus --out run
   srf train recipes/builtin/phones.toml --data corpus --out fast training.epochs=3 model.layers=2
-  srf train recipe.toml --data mine --out tuned --from run/model training.schedule.constant.rate=1e-4")]
+  srf train own/srf --data mine --out tuned --from run/model 'training.schedule={constant={rate=1e-4}}'")]
 pub(crate) struct Args {
-    /// The recipe (TOML)
+    /// The recipe: a TOML file, or a name (see `srf recipes`)
     recipe: PathBuf,
 
     /// Changes to the recipe: `training.epochs=20`, `features.cmvn=online`
@@ -71,7 +72,7 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     data.problems.iter().for_each(|problem| out.problem(problem));
     let n_problems = data.problems.len();
     let job = TrainJob {
-        recipe: Recipe::load_with(&recipe_path, &changes, data.labels.n_classes())?,
+        recipe: load_recipe(&recipe_path, &changes, data.labels.n_classes())?,
         recipe_name: recipe_path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
         data: Arc::new(data),
         run,
@@ -84,6 +85,14 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     let outcome = watch(&job, out)?;
     let is_clean = matches!(outcome, Outcome::Finished { n_left_out: 0, .. }) && n_problems == 0;
     Ok(if is_clean { Exit::Done } else { Exit::Problems })
+}
+
+/// Reads a recipe file, or the bundled recipe of that name, and changes it.
+fn load_recipe(path: &Path, changes: &[Override], n_classes: usize) -> anyhow::Result<Recipe> {
+    Ok(match bundled_recipe(path) {
+        Some(text) => Recipe::parse_with(text, path, changes, n_classes)?,
+        None => Recipe::load_with(path, changes, n_classes)?,
+    })
 }
 
 /// Trains behind a bar until the end or until Ctrl-C, and tells how it ended.

@@ -9,7 +9,7 @@ mod stdin;
 use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
-use srf::StreamOptions;
+use srf::{StreamOptions, Units};
 use srf_text::output::Format;
 
 use super::recognition::{DecodingArgs, EndpointArgs, ModelArgs};
@@ -84,6 +84,9 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     ensure!(!is_stdin || inputs.len() == 1, "`-` (stdin) cannot stand beside other inputs");
     let endpoint = endpoint.resolve()?;
     let recognizer = model.open()?;
+    if recognizer.labels().units() == Units::Phones && format == Format::Text && !decoding.has_lexicon() {
+        out.note("the output is phones, because the labels of this model are phones; `--lexicon FILE` gives words");
+    }
     let decoding = decoding.resolve(recognizer.labels())?;
     let options = StreamOptions { endpoint, has_evidence: format == Format::Json, ..decoding };
     let sink = files::Sink::new(format, dir, out)?;

@@ -18,6 +18,9 @@ pub(crate) struct Sink<'a> {
     dir: Option<PathBuf>,
     written: HashSet<PathBuf>,
     n_recordings: usize,
+    /// Whether lines of text begin with the id of their recording.
+    has_ids: bool,
+    n_empty: usize,
     out: &'a Printer,
 }
 
@@ -26,7 +29,7 @@ impl<'a> Sink<'a> {
         if let Some(dir) = &dir {
             fs::create_dir_all(dir).with_context(|| format!("could not make `{}`", dir.display()))?;
         }
-        Ok(Self { format, dir, written: HashSet::new(), n_recordings: 1, out })
+        Ok(Self { format, dir, written: HashSet::new(), n_recordings: 1, has_ids: false, n_empty: 0, out })
     }
 
     /// Says how many recordings will come.
@@ -36,16 +39,27 @@ impl<'a> Sink<'a> {
             bail!("a file of format {} holds one recording, found {n_recordings}; add `--out DIR`", self.format);
         }
         self.n_recordings = n_recordings;
+        self.has_ids |= 1 < n_recordings;
         Ok(())
+    }
+
+    /// Writes ids even if there is only one recording: what was given is a directory or a list.
+    pub(crate) fn write_ids(&mut self, inputs: &[PathBuf]) {
+        let is_list = |input: &PathBuf| {
+            let extension = input.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+            input.is_dir() || ["json", "jsonl", "scp"].contains(&extension.as_str())
+        };
+        self.has_ids |= inputs.iter().any(is_list);
     }
 
     /// Whether every segment is a line on stdout by itself, to be shown as soon as it ends.
     pub(crate) fn shows_lines(&self) -> bool {
-        self.format == Format::Text && self.dir.is_none() && self.n_recordings == 1
+        self.format == Format::Text && self.dir.is_none() && !self.has_ids
     }
 
     /// Writes one transcript.
     pub(crate) fn write(&mut self, transcript: &Transcript) -> anyhow::Result<()> {
+        self.n_empty += usize::from(transcript.text().trim().is_empty());
         let Some(dir) = &self.dir else { return self.print(transcript) };
         let path = dir.join(format!("{}.{}", file_name(&transcript.id), self.format.extension()));
         if !self.written.insert(path.clone()) {
@@ -58,7 +72,7 @@ impl<'a> Sink<'a> {
     fn print(&mut self, transcript: &Transcript) -> anyhow::Result<()> {
         let text = match self.format {
             // As Kaldi writes transcripts of many.
-            Format::Text if 1 < self.n_recordings => format!("{} {}\n", transcript.id, transcript.text()),
+            Format::Text if self.has_ids => format!("{} {}\n", transcript.id, transcript.text()),
             format => transcript.format(format),
         };
         let is_first = self.written.insert(PathBuf::new());
@@ -67,6 +81,21 @@ impl<'a> Sink<'a> {
             _ => &text,
         };
         Ok(self.out.bytes(text.as_bytes())?)
+    }
+}
+
+impl Drop for Sink<'_> {
+    fn drop(&mut self) {
+        if 0 < self.n_empty {
+            let of = if 1 < self.n_recordings {
+                format!(" in {} of {}", self.n_empty, self.n_recordings)
+            } else {
+                String::new()
+            };
+            self.out.note(format_args!(
+                "nothing was recognised{of}: silence, a very quiet recording, another language or channel, or music?"
+            ));
+        }
     }
 }
 
@@ -89,6 +118,7 @@ pub(crate) fn transcribe(
         bail!("there is no recording in what was given");
     }
     sink.expect(utterances.len())?;
+    sink.write_ids(inputs);
     let progress = out.progress("transcribe", utterances.len() as u64);
     for result in recognizer.transcripts(&utterances, options) {
         progress.inc(1);

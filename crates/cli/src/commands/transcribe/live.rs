@@ -30,6 +30,7 @@ impl Live<'_> {
         let Inputs { utterances, mut n_problems } = inputs::gather(inputs, self.out);
         ensure!(!utterances.is_empty(), "there is no recording in what was given");
         sink.expect(utterances.len())?;
+        sink.write_ids(inputs);
         for utterance in &utterances {
             let listened = Recording::open(&utterance.path).map_err(anyhow::Error::from).and_then(|recording| {
                 let sound = Sound::Recording(recording, utterance.selection);
