@@ -12,7 +12,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("audio", &["base"]),
     ("score", &["base"]),
     ("text", &["base", "score"]),
-    ("model", &["base", "kernels"]),
+    ("model", &["base", "kernels", "audio"]),
     ("asr", &["base", "audio", "model", "text"]),
     ("train", &["base", "audio", "model", "text", "score", "asr"]),
     ("cli", &["base", "kernels", "audio", "model", "text", "score", "asr", "train"]),

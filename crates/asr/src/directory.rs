@@ -36,16 +36,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use srf_audio::features::cmvn::{CmvnMode, CmvnStats};
+use srf_audio::features::cmvn::CmvnStats;
+use srf_audio::features::{Cmvn, FeaturesConfig};
 use srf_base::files;
-use srf_model::config::{FeaturesConfig, ModelConfig, Recipe};
+use srf_model::config::{ModelConfig, Recipe};
 use srf_model::init::initialise;
 use srf_model::params::{Layout, Params};
 use srf_model::weights;
 use srf_text::label_timing::LabelTiming;
 use srf_text::labels::LabelSet;
-
-use crate::features::mapping;
 
 const CONFIG: &str = "config.toml";
 const WEIGHTS: &str = "weights.safetensors";
@@ -87,8 +86,6 @@ impl ModelParts {
     /// Whether the parts fit each other.
     pub fn check(&self) -> Result<(), InvalidParts> {
         self.recipe().validate()?;
-        let front_end = mapping(&self.features);
-        front_end.check()?;
         let (found, expected) = (self.labels.n_classes(), self.model.n_classes());
         if found != expected {
             return Err(InvalidParts::Classes { found, expected });
@@ -98,10 +95,10 @@ impl ModelParts {
             return Err(InvalidParts::Weights { found, expected });
         }
         match &self.cmvn {
-            Some(stats) if stats.n_dims() != front_end.n_dims() => {
-                Err(InvalidParts::CmvnWidth { found: stats.n_dims(), expected: front_end.n_dims() })
+            Some(stats) if stats.n_dims() != self.features.n_features() => {
+                Err(InvalidParts::CmvnWidth { found: stats.n_dims(), expected: self.features.n_features() })
             }
-            None if front_end.cmvn.mode == CmvnMode::Global => Err(InvalidParts::NoStatistics),
+            None if self.features.cmvn == Cmvn::Global => Err(InvalidParts::NoStatistics),
             _ => Ok(()),
         }
     }

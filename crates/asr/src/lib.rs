@@ -33,7 +33,6 @@
 pub mod align;
 pub mod directory;
 pub mod endpoint;
-pub mod features;
 pub mod verify;
 
 mod default_model;
@@ -47,6 +46,7 @@ pub use srf_audio as audio;
 pub use srf_text as text;
 
 pub use srf_audio::bulk::Utterance;
+pub use srf_audio::features::{Cmvn, FeaturesConfig};
 pub use srf_audio::{Channel, ReadAudioError, Selection};
 pub use srf_text::decode::{DecoderConfig, Search};
 pub use srf_text::labels::{LabelSet, Units};

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use srf_audio::features::cmvn::{CmvnMode, CmvnStats, Normalizer};
-use srf_audio::features::{Extractor, FeaturesConfig};
+use srf_audio::features::cmvn::{CmvnStats, Normalizer};
+use srf_audio::features::{Cmvn, Extractor, FeaturesConfig};
 use srf_model::config::ModelConfig;
 use srf_model::inference::Inference;
 use srf_text::label_timing::LabelTiming;
@@ -33,7 +33,7 @@ pub struct Recognizer {
 
 /// What all streams of a recogniser share.
 pub(crate) struct Shared {
-    pub(crate) front_end: FeaturesConfig,
+    pub(crate) features: FeaturesConfig,
     /// At its start, with its tables built, to be cloned.
     extractor: Extractor,
     pub(crate) network: Arc<Inference<f32>>,
@@ -48,12 +48,12 @@ pub(crate) struct Shared {
 impl Shared {
     /// A front end at its start.
     pub(crate) fn front(&self) -> Front {
-        Front::new(self.extractor.clone(), self.front_end.rate_hz)
+        Front::new(self.extractor.clone(), self.features.sample_rate_hz)
     }
 
     /// The normalisation of a stream, with the statistics of its speaker where they are known.
     pub(crate) fn normalizer(&self, speaker: Option<&CmvnStats>) -> Normalizer {
-        Normalizer::new(&self.front_end.cmvn, self.front_end.n_dims(), speaker, self.cmvn.as_ref())
+        Normalizer::new(&self.features, speaker, self.cmvn.as_ref())
     }
 }
 
@@ -69,13 +69,12 @@ impl Recognizer {
     pub fn from_parts(parts: ModelParts) -> Result<Self, InvalidParts> {
         parts.check()?;
         let ModelParts { model, features, labels, cmvn, label_timing, values, card } = parts;
-        let front_end = crate::features::mapping(&features);
         let network = Inference::new(&model, &values);
         let shared = Shared {
-            extractor: Extractor::new(&front_end)?,
-            timing: Timing::new(&front_end, &network),
+            extractor: Extractor::new(&features)?,
+            timing: Timing::new(&features, &network),
             kinds: Kinds::new(&labels),
-            front_end,
+            features,
             network,
             labels,
             cmvn,
@@ -93,7 +92,7 @@ impl Recognizer {
 
     /// The acoustic half of a stream alone; `statistics` are the speaker's, where they are known.
     pub fn listener(&self, statistics: Option<CmvnStats>) -> Result<Listener, StartStreamError> {
-        let expected = self.shared.front_end.n_dims();
+        let expected = self.shared.features.n_features();
         if let Some(found) = statistics.as_ref().map(CmvnStats::n_dims).filter(|found| *found != expected) {
             return Err(StartStreamError::StatisticsWidth { found, expected });
         }
@@ -124,7 +123,7 @@ impl Recognizer {
 
     /// The features that the model reads.
     pub fn features(&self) -> &FeaturesConfig {
-        &self.shared.front_end
+        &self.shared.features
     }
 
     /// The model card, in Markdown; may be empty.
@@ -142,9 +141,9 @@ impl Recognizer {
         self.shared.network.look_ahead_frames().is_some()
     }
 
-    /// Whether features are normalised over all utterances of a speaker.
+    /// Whether features are normalised over all utterances of a speaker, or over the utterance.
     pub fn is_by_speaker(&self) -> bool {
-        matches!(self.shared.front_end.cmvn.mode, CmvnMode::Speaker | CmvnMode::Utterance)
+        matches!(self.shared.features.cmvn, Cmvn::Speaker | Cmvn::Utterance)
     }
 
     /// Whether a stream must be given the speaker's statistics, because there are no others to start from.

@@ -29,12 +29,12 @@ pub struct Timing {
 
 impl Timing {
     pub(crate) fn new(features: &FeaturesConfig, network: &Inference<f32>) -> Self {
-        let reach_frames = features.look_ahead_frames();
+        let delta_frames = features.look_ahead_frames();
         Self {
             slice_s: network.frames_per_slice() as f64 * features.shift_ms / 1000.0,
             shift_s: features.shift_ms / 1000.0,
-            window_s: features.frame_ms / 1000.0,
-            look_ahead_frames: network.look_ahead_frames().map(|frames| frames + reach_frames),
+            window_s: features.window_ms / 1000.0,
+            look_ahead_frames: network.look_ahead_frames().map(|frames| frames + delta_frames),
         }
     }
 

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use rayon::prelude::*;
 use srf_audio::bulk::Utterance;
+use srf_audio::features::Cmvn;
 use srf_audio::features::cmvn::CmvnStats;
 use srf_audio::{Blocks, ReadAudioError, Recording};
 use srf_model::stream::{LayerHealth, TapConfig, Taps};
@@ -174,7 +175,8 @@ impl Recognizer {
         utterances: &'a [Utterance],
         options: &StreamOptions,
     ) -> HashMap<&'a str, CmvnStats> {
-        let are_needed = self.is_by_speaker() && options.statistics.is_none();
+        // By utterance, each one is normalised when its turn comes.
+        let are_needed = self.features().cmvn == Cmvn::Speaker && options.statistics.is_none();
         if are_needed { self.speaker_statistics(utterances) } else { HashMap::new() }
     }
 
@@ -204,7 +206,7 @@ impl Recognizer {
     pub fn statistics(&self, utterance: &Utterance) -> Result<CmvnStats, TranscribeError> {
         let mut blocks = Recording::open(&utterance.path)?.blocks(utterance.selection)?;
         let mut front = self.shared().front();
-        let mut stats = CmvnStats::new(self.features().n_dims());
+        let mut stats = CmvnStats::new(self.features().n_features());
         let mut frames = Vec::new();
         feed(&mut blocks, &utterance.path, |block, rate_hz| {
             frames.clear();
@@ -224,7 +226,7 @@ impl Recognizer {
         let mut frames = Vec::new();
         front.accept(samples, rate_hz, &mut frames)?;
         front.flush(&mut frames);
-        let mut stats = CmvnStats::new(self.features().n_dims());
+        let mut stats = CmvnStats::new(self.features().n_features());
         stats.add(&frames);
         Ok(stats)
     }

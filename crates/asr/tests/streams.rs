@@ -50,7 +50,7 @@ fn in_pieces(stream: &mut Stream, samples: &[f32], rate_hz: u32, cuts: &[usize])
 }
 
 fn log_probs(recognizer: &Recognizer, samples: &[f32], rate_hz: u32, size: usize) -> Vec<u32> {
-    let statistics = recognizer.needs_statistics().then(|| CmvnStats::new(recognizer.features().n_dims()));
+    let statistics = recognizer.needs_statistics().then(|| CmvnStats::new(recognizer.features().n_features()));
     let mut listener = recognizer.listener(statistics).unwrap();
     let mut log_probs = Vec::new();
     for piece in samples.chunks(size) {

@@ -63,9 +63,9 @@ fn times_real_time(config: &FeaturesConfig, samples: &[f32]) -> f64 {
         let start = Instant::now();
         extractor.accept(samples, &mut frames);
         extractor.finish(&mut frames);
-        let duration_s = samples.len() as f64 / f64::from(config.rate_hz);
+        let duration_s = samples.len() as f64 / f64::from(config.sample_rate_hz);
         best = best.max(duration_s / start.elapsed().as_secs_f64());
     }
-    assert_eq!(frames.len(), config.n_frames(samples.len()) * config.n_dims());
+    assert_eq!(frames.len(), config.n_frames(samples.len()) * config.n_features());
     best
 }

@@ -13,8 +13,8 @@ use rayon::prelude::*;
 
 use crate::ark::{self, Matrix};
 use crate::error::ReadAudioError;
-use crate::features::cmvn::{CmvnMode, CmvnStats, Normalizer};
-use crate::features::{Extractor, FeaturesConfig, FeaturesConfigError};
+use crate::features::cmvn::{CmvnStats, Normalizer};
+use crate::features::{Cmvn, Extractor, FeaturesConfig, FeaturesConfigError};
 use crate::recording::{Recording, Selection};
 use crate::resample::{ResampleError, Resampler};
 
@@ -103,7 +103,7 @@ pub enum UtteranceError {
         cause: ResampleError,
     },
     /// It does not fill a frame.
-    #[error("`{path}`: utterance `{id}` is {duration_ms:.1} ms long, a frame is {frame_ms} ms", path = path.display())]
+    #[error("`{path}`: utterance `{id}` is {duration_ms:.1} ms long, a frame is {window_ms} ms", path = path.display())]
     TooShort {
         /// The recording.
         path: PathBuf,
@@ -112,7 +112,7 @@ pub enum UtteranceError {
         /// Its length.
         duration_ms: f64,
         /// The least length.
-        frame_ms: f64,
+        window_ms: f64,
     },
     /// Another utterance of the list has the same key.
     #[error("`{path}`: there is already an utterance `{id}`", path = path.display())]
@@ -151,7 +151,7 @@ pub enum WriteFeaturesError {
 
 /// How often [`write_features`] goes through the list.
 pub fn n_passes(config: &FeaturesConfig) -> usize {
-    if matches!(config.cmvn.mode, CmvnMode::Speaker | CmvnMode::Global) { 2 } else { 1 }
+    if matches!(config.cmvn, Cmvn::Speaker | Cmvn::Global) { 2 } else { 1 }
 }
 
 /// Computes the features of `utterances` and writes them to `path`; calls `on_done` after each utterance and pass.
@@ -174,7 +174,7 @@ pub fn write_features(
     for batch in batches(&mut entries) {
         for (entry, computed) in job.compute(batch, &|entry, frames| job.normalize(entry, frames, &groups)) {
             let Some((frames, audio_s)) = computed else { continue };
-            let matrix = Matrix { n_cols: config.n_dims(), values: frames };
+            let matrix = Matrix { n_cols: config.n_features(), values: frames };
             summary.n_utterances += 1;
             summary.n_frames += matrix.n_rows() as u64;
             summary.audio_s += audio_s;
@@ -241,14 +241,10 @@ struct Job<'a> {
 impl Job<'_> {
     /// The first pass: the statistics of each speaker, or of everything under one name.
     fn gather(&self, entries: &mut [Entry<'_>]) -> BTreeMap<String, CmvnStats> {
-        let n_dims = self.config.n_dims();
+        let n_dims = self.config.n_features();
         let mut groups = BTreeMap::new();
         for batch in batches(entries) {
-            let stats = self.compute(batch, &|_, frames| {
-                let mut stats = CmvnStats::new(n_dims);
-                stats.add(&frames);
-                stats
-            });
+            let stats = self.compute(batch, &|_, frames| CmvnStats::of(n_dims, &frames));
             for (utterance, computed) in stats {
                 if let Some((stats, _)) = computed {
                     let group = self.group(utterance).to_owned();
@@ -260,18 +256,13 @@ impl Job<'_> {
     }
 
     fn group<'u>(&self, utterance: &'u Utterance) -> &'u str {
-        if self.config.cmvn.mode == CmvnMode::Global { "global" } else { &utterance.speaker }
+        if self.config.cmvn == Cmvn::Global { "global" } else { &utterance.speaker }
     }
 
     fn normalize(&self, utterance: &Utterance, mut frames: Vec<f32>, groups: &BTreeMap<String, CmvnStats>) -> Vec<f32> {
-        let n_dims = self.config.n_dims();
-        let own = (self.config.cmvn.mode == CmvnMode::Utterance).then(|| {
-            let mut stats = CmvnStats::new(n_dims);
-            stats.add(&frames);
-            stats
-        });
+        let own = (self.config.cmvn == Cmvn::Utterance).then(|| CmvnStats::of(self.config.n_features(), &frames));
         let group = own.as_ref().or_else(|| groups.get(self.group(utterance)));
-        Normalizer::new(&self.config.cmvn, n_dims, group, group).apply(&mut frames);
+        Normalizer::new(self.config, group, group).apply(&mut frames);
         frames
     }
 
@@ -311,7 +302,7 @@ fn frames(
     extractor.reset();
     let recording = Recording::open(&utterance.path)?;
     let from_hz = recording.info().rate_hz;
-    let resampler = Resampler::new(from_hz, config.rate_hz);
+    let resampler = Resampler::new(from_hz, config.sample_rate_hz);
     let mut resampler = resampler.map_err(|cause| UtteranceError::Resample { path: utterance.path.clone(), cause })?;
     let mut blocks = recording.blocks(utterance.selection)?;
     let (mut samples, mut frames, mut n_samples) = (Vec::new(), Vec::new(), 0);
@@ -328,7 +319,7 @@ fn frames(
     let duration_s = n_samples as f64 / f64::from(from_hz);
     if frames.is_empty() {
         let (path, id) = (utterance.path.clone(), utterance.id.clone());
-        return Err(UtteranceError::TooShort { path, id, duration_ms: 1000.0 * duration_s, frame_ms: config.frame_ms });
+        return Err(UtteranceError::TooShort { path, id, duration_ms: 1000.0 * duration_s, window_ms: config.window_ms });
     }
     Ok((frames, duration_s))
 }

@@ -15,7 +15,7 @@ mod window;
 
 pub mod cmvn;
 
-pub use config::{FeaturesConfig, FeaturesConfigError, WindowShape};
+pub use config::{Cmvn, FeaturesConfig, FeaturesConfigError, WindowShape};
 pub use extractor::{Extractor, extract};
 
 /// Feature frames of one utterance.

@@ -10,7 +10,7 @@
 //!
 //! let config = FeaturesConfig::default();
 //! let samples = Recording::open("talk.mp3")?.read(Selection { end_s: Some(10.0), ..Selection::default() })?;
-//! let samples = resample::resample(samples, config.rate_hz)?;
+//! let samples = resample::resample(samples, config.sample_rate_hz)?;
 //! let frames = extract(&config, &samples.values)?;
 //! assert_eq!(frames.n_dims, 123);
 //! # Ok::<(), Box<dyn std::error::Error>>(())

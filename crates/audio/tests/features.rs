@@ -43,12 +43,12 @@ fn naive(config: &FeaturesConfig, frame: &[f32]) -> Vec<f64> {
         })
         .collect();
     let mel = |hz: f64| 1127.0 * (1.0 + hz / 700.0).ln();
-    let (low, high) = (mel(20.0), mel(f64::from(config.rate_hz) / 2.0));
-    let step = (high - low) / (config.n_mels + 1) as f64;
-    let bins = (0..config.n_mels).map(|bin| {
+    let (low, high) = (mel(20.0), mel(f64::from(config.sample_rate_hz) / 2.0));
+    let step = (high - low) / (config.mel_bins + 1) as f64;
+    let bins = (0..config.mel_bins).map(|bin| {
         let [left, centre, right] = [0.0, 1.0, 2.0].map(|j| low + (bin as f64 + j) * step);
         let weight = |k: usize| {
-            let m = mel(f64::from(config.rate_hz) * k as f64 / n_fft as f64);
+            let m = mel(f64::from(config.sample_rate_hz) * k as f64 / n_fft as f64);
             ((m - left) / (centre - left)).min((right - m) / (right - centre)).max(0.0)
         };
         power.iter().enumerate().map(|(k, p)| weight(k) * p).sum::<f64>().max(floor).ln()
@@ -59,7 +59,13 @@ fn naive(config: &FeaturesConfig, frame: &[f32]) -> Vec<f64> {
 #[test]
 fn static_features_are_those_of_the_textbook() {
     for (rate_hz, n_mels) in [(16_000, 40), (8000, 23), (22_050, 80)] {
-        let config = FeaturesConfig { rate_hz, n_mels, dither: 0.0, delta_order: 0, ..FeaturesConfig::default() };
+        let config = FeaturesConfig {
+            sample_rate_hz: rate_hz,
+            mel_bins: n_mels,
+            dither: 0.0,
+            delta_order: 0,
+            ..FeaturesConfig::default()
+        };
         let samples = samples(8000);
         let frames = extract(&config, &samples).unwrap();
         assert_eq!(frames.n_frames(), config.n_frames(samples.len()));
@@ -80,7 +86,7 @@ fn static_features_are_those_of_the_textbook() {
 #[test]
 fn the_default_is_123_values_and_98_frames_a_second() {
     let config = FeaturesConfig::default();
-    assert_eq!((config.frame_samples(), config.shift_samples(), config.n_dims()), (400, 160, 123));
+    assert_eq!((config.frame_samples(), config.shift_samples(), config.n_features()), (400, 160, 123));
     assert_eq!([0, 399, 400, 559, 560, 16_000].map(|n| config.n_frames(n)), [0, 0, 1, 1, 2, 98]);
     assert_eq!(extract(&config, &samples(399)).unwrap().n_frames(), 0);
     assert_eq!(extract(&config, &samples(16_000)).unwrap().n_frames(), 98);
@@ -108,20 +114,20 @@ fn settings_that_cannot_be_are_told_by_name() {
     let message = |config: FeaturesConfig| Extractor::new(&config).unwrap_err().to_string();
     let default = FeaturesConfig::default;
     assert_eq!(
-        message(FeaturesConfig { rate_hz: 1, ..default() }),
-        "features: `rate_hz` is 1, expected 1000 to 768000"
+        message(FeaturesConfig { sample_rate_hz: 1, ..default() }),
+        "`features.sample_rate_hz` is 1, expected 1000 to 768000"
     );
     assert_eq!(
         message(FeaturesConfig { high_hz: 9000.0, ..default() }),
-        "features: `high_hz` is 9000, expected at most half the rate, 8000"
+        "`features.high_hz` is 9000, expected at most half the sample rate, 8000"
     );
     assert_eq!(
         message(FeaturesConfig { shift_ms: f64::NAN, ..default() }),
-        "features: `shift_ms` is NaN, expected 1 to 65536 samples"
+        "`features.shift_ms` is NaN, expected 1 to 1000"
     );
     assert!(matches!(
-        Extractor::new(&FeaturesConfig { n_mels: 200, ..default() }),
-        Err(FeaturesConfigError::EmptyBin { n_mels: 200, .. })
+        Extractor::new(&FeaturesConfig { mel_bins: 200, ..default() }),
+        Err(FeaturesConfigError::EmptyBin { mel_bins: 200, .. })
     ));
 }
 

@@ -249,7 +249,7 @@ fn a_command_that_cannot_start_exits_with_2() {
         ),
         (
             &["features", "u0.wav", "--out", "f.ark", "--mels", "0"],
-            "error: features: `n_mels` is 0, expected 1 to 1024\n",
+            "error: `features.mel_bins` is 0, expected 1 to 1024\n",
         ),
         (
             &["features", "u0.wav", "--out", "no/such/f.ark"],

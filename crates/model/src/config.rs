@@ -9,7 +9,6 @@
 mod augment;
 mod cnn;
 mod error;
-mod features;
 mod limits;
 mod lstm;
 mod overrides;
@@ -28,7 +27,7 @@ pub(crate) use tests::{any_srf, routed};
 pub use augment::{AugmentConfig, MaskConfig, NoiseConfig};
 pub use cnn::{CnnConfig, CnnDropout, ConvShape};
 pub use error::{InvalidConfig, ReadConfigError};
-pub use features::{Cmvn, FeaturesConfig};
+pub use srf_audio::features::{Cmvn, FeaturesConfig};
 pub use lstm::{Directions, LstmConfig, LstmDropout, Merge};
 pub use overrides::{Override, OverrideError};
 pub use per_layer::PerLayer;

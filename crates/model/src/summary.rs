@@ -72,7 +72,7 @@ impl Recipe {
     /// What this recipe amounts to.
     pub fn summary(&self) -> Summary {
         let reach = self.model.reach();
-        let behind = |frames: usize| frames + self.features.reach_frames();
+        let behind = |frames: usize| frames + self.features.look_ahead_frames();
         let look_ahead_frames = reach[1].map(behind);
         let look_back_frames = reach[0].map(behind);
         let delay = |frames: usize| self.features.shift_ms * frames as f64 + self.features.window_ms / 2.0;

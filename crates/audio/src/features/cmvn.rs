@@ -1,64 +1,9 @@
-//! Cepstral mean and variance normalisation: frames in, frames with mean 0 (and variance 1) out.
+//! Cepstral mean and variance normalisation: gives frames mean 0 (and variance 1).
 //!
-//! Over a speaker, an utterance or a whole corpus the statistics are gathered first ([`CmvnStats`]) and then applied
-//! ([`Cmvn`]); on a live stream [`OnlineCmvn`] normalises each frame by those before it.
+//! Over a speaker, an utterance or a corpus the statistics are gathered first ([`CmvnStats`]); on a live stream each
+//! frame is normalised by itself and those before it. [`Normalizer`] does what the configuration asks for.
 
-use serde::{Deserialize, Serialize};
-
-use super::config::FeaturesConfigError;
-
-/// Which frames share their statistics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum CmvnMode {
-    /// No normalisation.
-    Off,
-    /// Those of one utterance.
-    Utterance,
-    /// Those of all utterances of one speaker.
-    #[default]
-    Speaker,
-    /// All of the training set.
-    Global,
-    /// The last ones before each frame, for live streams.
-    Online,
-}
-
-/// How features are normalised.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct CmvnConfig {
-    /// Which frames share their statistics.
-    pub mode: CmvnMode,
-    /// Whether the variance is normalised too, or the mean only.
-    pub norm_vars: bool,
-    /// Online: how many of the last frames count.
-    pub window_frames: usize,
-    /// Online: while there are fewer, the speaker's earlier utterances count as this many, at most.
-    pub speaker_frames: usize,
-    /// Online: while there are fewer still, the global statistics count as this many, at most.
-    pub global_frames: usize,
-}
-
-impl Default for CmvnConfig {
-    fn default() -> Self {
-        Self { mode: CmvnMode::Speaker, norm_vars: true, window_frames: 600, speaker_frames: 600, global_frames: 200 }
-    }
-}
-
-/// A longer memory than this is a slip of the pen: a day of frames.
-const MAX_WINDOW_FRAMES: usize = 10_000_000;
-
-impl CmvnConfig {
-    pub(super) fn check(&self) -> Result<(), FeaturesConfigError> {
-        let found = self.window_frames;
-        if (1..=MAX_WINDOW_FRAMES).contains(&found) {
-            return Ok(());
-        }
-        let (found, expected) = (found.to_string(), format!("1 to {MAX_WINDOW_FRAMES}"));
-        Err(FeaturesConfigError::Value { field: "cmvn.window_frames", found, expected })
-    }
-}
+use super::config::{Cmvn, FeaturesConfig};
 
 /// Sums over frames, from which mean and variance follow.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,7 +19,7 @@ impl CmvnStats {
         Self { n_frames: 0.0, sums: vec![0.0; n_dims], squares: vec![0.0; n_dims] }
     }
 
-    /// Values a frame.
+    /// Values per frame.
     pub fn n_dims(&self) -> usize {
         self.sums.len()
     }
@@ -82,6 +27,13 @@ impl CmvnStats {
     /// How many frames were counted; not whole when scaled.
     pub fn n_frames(&self) -> f64 {
         self.n_frames
+    }
+
+    /// Of `frames`, given row by row.
+    pub fn of(n_dims: usize, frames: &[f32]) -> Self {
+        let mut stats = Self::new(n_dims);
+        stats.add(frames);
+        stats
     }
 
     /// Counts frames, given row by row.
@@ -141,23 +93,23 @@ const MIN_VARIANCE: f64 = 1e-20;
 ///
 /// A value that hardly varies has a large scale and offset, which nearly cancel: hence the double precision.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Cmvn {
+struct Affine {
     scales: Vec<f64>,
     offsets: Vec<f64>,
 }
 
-impl Cmvn {
-    /// The normalisation that gives the frames counted mean 0 and, with `norm_vars`, variance 1.
+impl Affine {
+    /// The normalisation that gives the frames counted mean 0 and, with `with_variance`, variance 1.
     ///
     /// Of no frames at all it changes nothing.
-    pub fn new(stats: &CmvnStats, norm_vars: bool) -> Self {
+    fn new(stats: &CmvnStats, with_variance: bool) -> Self {
         let n_dims = stats.n_dims();
-        let mut cmvn = Self { scales: vec![1.0; n_dims], offsets: vec![0.0; n_dims] };
-        cmvn.update(stats, norm_vars);
-        cmvn
+        let mut affine = Self { scales: vec![1.0; n_dims], offsets: vec![0.0; n_dims] };
+        affine.update(stats, with_variance);
+        affine
     }
 
-    fn update(&mut self, stats: &CmvnStats, norm_vars: bool) {
+    fn update(&mut self, stats: &CmvnStats, with_variance: bool) {
         if stats.n_frames <= 0.0 {
             return;
         }
@@ -165,14 +117,14 @@ impl Cmvn {
         for ((scale, offset), (sum, square)) in targets.zip(stats.sums.iter().zip(&stats.squares)) {
             let mean = sum / stats.n_frames;
             let variance = (square / stats.n_frames - mean * mean).max(MIN_VARIANCE);
-            let factor = if norm_vars { 1.0 / variance.sqrt() } else { 1.0 };
+            let factor = if with_variance { 1.0 / variance.sqrt() } else { 1.0 };
             *scale = factor;
             *offset = -mean * factor;
         }
     }
 
     /// Normalises frames, given row by row, in place.
-    pub fn apply(&self, frames: &mut [f32]) {
+    fn apply(&self, frames: &mut [f32]) {
         for frame in frames.chunks_exact_mut(self.scales.len().max(1)) {
             for (value, (scale, offset)) in frame.iter_mut().zip(self.scales.iter().zip(&self.offsets)) {
                 *value = (f64::from(*value) * scale + offset) as f32;
@@ -186,8 +138,8 @@ impl Cmvn {
 /// While there are fewer than the window holds, the speaker's earlier frames and then the global ones fill it up, each
 /// up to its limit; without either, the first frames are normalised by very little.
 #[derive(Clone, Debug)]
-pub struct OnlineCmvn {
-    config: CmvnConfig,
+struct Online {
+    config: FeaturesConfig,
     speaker: Option<CmvnStats>,
     global: Option<CmvnStats>,
     window: CmvnStats,
@@ -195,48 +147,48 @@ pub struct OnlineCmvn {
     /// The last frames, a ring once it is full.
     ring: Vec<f32>,
     next: usize,
-    cmvn: Cmvn,
+    affine: Affine,
 }
 
-impl OnlineCmvn {
+impl Online {
     /// For one utterance, with what is known before it starts.
-    pub fn new(config: &CmvnConfig, n_dims: usize, speaker: Option<CmvnStats>, global: Option<CmvnStats>) -> Self {
+    fn new(config: &FeaturesConfig, n_dims: usize, speaker: Option<CmvnStats>, global: Option<CmvnStats>) -> Self {
         let stats = CmvnStats::new(n_dims);
-        let cmvn = Cmvn::new(&stats, config.norm_vars);
+        let affine = Affine::new(&stats, config.cmvn_variance);
         let is_useful = |stats: &CmvnStats| stats.n_frames > 0.0 && stats.n_dims() == n_dims;
         Self {
-            config: *config,
+            config: config.clone(),
             speaker: speaker.filter(is_useful),
             global: global.filter(is_useful),
             window: stats.clone(),
             smoothed: stats,
             ring: Vec::new(),
             next: 0,
-            cmvn,
+            affine,
         }
     }
 
     /// Normalises the next frames, given row by row, in place.
-    pub fn apply(&mut self, frames: &mut [f32]) {
+    fn apply(&mut self, frames: &mut [f32]) {
         let n_dims = self.window.n_dims();
         for frame in frames.chunks_exact_mut(n_dims.max(1)) {
             self.count(frame);
             self.smooth();
-            self.cmvn.update(&self.smoothed, self.config.norm_vars);
-            self.cmvn.apply(frame);
+            self.affine.update(&self.smoothed, self.config.cmvn_variance);
+            self.affine.apply(frame);
         }
     }
 
     /// Adds a frame to the window, and drops the one that leaves it.
     fn count(&mut self, frame: &[f32]) {
         let n_dims = frame.len();
-        if self.ring.len() < self.config.window_frames * n_dims {
+        if self.ring.len() < self.config.cmvn_window * n_dims {
             self.ring.extend_from_slice(frame);
         } else {
             let oldest = &mut self.ring[self.next * n_dims..][..n_dims];
             self.window.add_scaled(oldest, -1.0);
             oldest.copy_from_slice(frame);
-            self.next = (self.next + 1) % self.config.window_frames;
+            self.next = (self.next + 1) % self.config.cmvn_window;
         }
         self.window.add_scaled(frame, 1.0);
     }
@@ -246,9 +198,9 @@ impl OnlineCmvn {
         self.smoothed.n_frames = self.window.n_frames;
         self.smoothed.sums.clone_from(&self.window.sums);
         self.smoothed.squares.clone_from(&self.window.squares);
-        let sources = [(&self.speaker, self.config.speaker_frames), (&self.global, self.config.global_frames)];
+        let sources = [(&self.speaker, self.config.cmvn_speaker_frames), (&self.global, self.config.cmvn_global_frames)];
         for (stats, max_frames) in sources {
-            let n_missing = self.config.window_frames as f64 - self.smoothed.n_frames;
+            let n_missing = self.config.cmvn_window as f64 - self.smoothed.n_frames;
             if let Some(stats) = stats
                 && n_missing > 0.0
             {
@@ -263,13 +215,14 @@ impl OnlineCmvn {
 /// The normalisation of one stream of frames, as its configuration asks for: the only place that applies it.
 ///
 /// ```
-/// use srf_audio::features::cmvn::{CmvnConfig, CmvnMode, CmvnStats, Normalizer};
+/// use srf_audio::features::cmvn::{CmvnStats, Normalizer};
+/// use srf_audio::features::FeaturesConfig;
 ///
+/// let config = FeaturesConfig { mel_bins: 1, energy: false, delta_order: 0, ..FeaturesConfig::default() };
 /// let mut stats = CmvnStats::new(1);
 /// stats.add(&[1.0, 3.0]);
-/// let config = CmvnConfig { mode: CmvnMode::Speaker, ..CmvnConfig::default() };
 /// let mut frames = [1.0, 3.0];
-/// Normalizer::new(&config, 1, Some(&stats), None).apply(&mut frames);
+/// Normalizer::new(&config, Some(&stats), None).apply(&mut frames);
 /// assert_eq!(frames, [-1.0, 1.0]);
 /// ```
 #[derive(Clone, Debug)]
@@ -278,33 +231,33 @@ pub struct Normalizer(Method);
 #[derive(Clone, Debug)]
 enum Method {
     None,
-    Fixed(Cmvn),
-    Online(Box<OnlineCmvn>),
+    Fixed(Affine),
+    Online(Box<Online>),
 }
 
 impl Normalizer {
     /// With the statistics at hand: those of the speaker (or utterance) and those of the training set.
     ///
     /// By speaker, the global ones stand in where the speaker's are not known; without any, frames stay as they are.
-    pub fn new(config: &CmvnConfig, n_dims: usize, speaker: Option<&CmvnStats>, global: Option<&CmvnStats>) -> Self {
-        let statistics = match config.mode {
-            CmvnMode::Off => None,
-            CmvnMode::Global => global,
-            CmvnMode::Speaker | CmvnMode::Utterance => speaker.or(global),
-            CmvnMode::Online => {
-                let online = OnlineCmvn::new(config, n_dims, speaker.cloned(), global.cloned());
+    pub fn new(config: &FeaturesConfig, speaker: Option<&CmvnStats>, global: Option<&CmvnStats>) -> Self {
+        let statistics = match config.cmvn {
+            Cmvn::None => None,
+            Cmvn::Global => global,
+            Cmvn::Speaker | Cmvn::Utterance => speaker.or(global),
+            Cmvn::Online => {
+                let online = Online::new(config, config.n_features(), speaker.cloned(), global.cloned());
                 return Self(Method::Online(Box::new(online)));
             }
         };
-        Self(statistics.map_or(Method::None, |stats| Method::Fixed(Cmvn::new(stats, config.norm_vars))))
+        Self(statistics.map_or(Method::None, |stats| Method::Fixed(Affine::new(stats, config.cmvn_variance))))
     }
 
     /// Normalises the next frames, given row by row, in place.
     pub fn apply(&mut self, frames: &mut [f32]) {
         match &mut self.0 {
             Method::None => {}
-            Method::Fixed(cmvn) => cmvn.apply(frames),
-            Method::Online(cmvn) => cmvn.apply(frames),
+            Method::Fixed(affine) => affine.apply(frames),
+            Method::Online(online) => online.apply(frames),
         }
     }
 }
@@ -336,9 +289,9 @@ mod tests {
     fn what_was_counted_gets_mean_zero_and_variance_one() {
         let frames = frames(500);
         let mut normal = frames.clone();
-        Cmvn::new(&stats(&frames), true).apply(&mut normal);
+        Affine::new(&stats(&frames), true).apply(&mut normal);
         let mut centred = frames.clone();
-        Cmvn::new(&stats(&frames), false).apply(&mut centred);
+        Affine::new(&stats(&frames), false).apply(&mut centred);
         for dim in 0..2 {
             let values = column(&normal, dim);
             // f32 values of size 1: their roundings average out far below 1e-6.
@@ -365,17 +318,17 @@ mod tests {
     #[test]
     fn a_constant_value_does_not_become_infinite() {
         let mut frames = vec![3.0; 20];
-        Cmvn::new(&stats(&frames.clone()), true).apply(&mut frames);
+        Affine::new(&stats(&frames.clone()), true).apply(&mut frames);
         assert!(frames.iter().all(|v| v.is_finite()));
     }
 
     /// The definition, for one frame and dimension: window, then speaker, then global, each weighted.
-    fn online_mean(frames: &[f32], t: usize, dim: usize, speaker: &[f32], global: &[f32], config: &CmvnConfig) -> f64 {
-        let window = column(&frames[2 * (t + 1).saturating_sub(config.window_frames)..2 * (t + 1)], dim);
-        let mut missing = (config.window_frames - window.len()) as f64;
+    fn online_mean(frames: &[f32], t: usize, dim: usize, speaker: &[f32], global: &[f32], config: &FeaturesConfig) -> f64 {
+        let window = column(&frames[2 * (t + 1).saturating_sub(config.cmvn_window)..2 * (t + 1)], dim);
+        let mut missing = (config.cmvn_window - window.len()) as f64;
         let mut sum: f64 = window.iter().sum();
         let mut count = window.len() as f64;
-        for (others, max) in [(speaker, config.speaker_frames), (global, config.global_frames)] {
+        for (others, max) in [(speaker, config.cmvn_speaker_frames), (global, config.cmvn_global_frames)] {
             let others = column(others, dim);
             let weight = missing.min(max as f64).min(others.len() as f64);
             sum += weight * mean(&others);
@@ -387,16 +340,17 @@ mod tests {
 
     #[test]
     fn online_normalisation_is_its_definition_at_any_chunking() {
-        let config = CmvnConfig {
-            mode: CmvnMode::Online,
-            norm_vars: false,
-            window_frames: 30,
-            speaker_frames: 12,
-            global_frames: 10,
+        let config = FeaturesConfig {
+            cmvn: Cmvn::Online,
+            cmvn_variance: false,
+            cmvn_window: 30,
+            cmvn_speaker_frames: 12,
+            cmvn_global_frames: 10,
+            ..FeaturesConfig::default()
         };
         let (speaker, global) = (frames(9), frames(400));
         let input = frames(100);
-        let new = || OnlineCmvn::new(&config, 2, Some(stats(&speaker)), Some(stats(&global)));
+        let new = || Online::new(&config, 2, Some(stats(&speaker)), Some(stats(&global)));
         let mut whole = input.clone();
         new().apply(&mut whole);
         for t in 0..100 {

@@ -71,13 +71,13 @@ impl Extractor {
         };
         Ok(Self {
             n_static: config.n_static(),
-            n_dims: config.n_dims(),
-            use_energy: config.use_energy,
+            n_dims: config.n_features(),
+            use_energy: config.energy,
             framer: Framer::new(config),
             window: Window::new(config),
             bank: MelBank::new(config, n_points)?,
             spectrum,
-            deltas: Deltas::new(config.n_static(), config.delta_order, config.delta_window_frames),
+            deltas: Deltas::new(config.n_static(), config.delta_order, config.delta_window),
             scratch,
         })
     }
@@ -135,7 +135,7 @@ impl Extractor {
 /// The features of a whole utterance, before normalisation: a stream fed at once.
 pub fn extract(config: &FeaturesConfig, samples: &[f32]) -> Result<Frames, FeaturesConfigError> {
     let mut extractor = Extractor::new(config)?;
-    let mut values = Vec::with_capacity(config.n_frames(samples.len()) * config.n_dims());
+    let mut values = Vec::with_capacity(config.n_frames(samples.len()) * config.n_features());
     extractor.accept(samples, &mut values);
     extractor.finish(&mut values);
     Ok(Frames { n_dims: extractor.n_dims(), values })

@@ -23,15 +23,15 @@ fn mel(hz: f64) -> f64 {
 impl MelBank {
     /// For a spectrum of `n_points` from 0 up to half the sample rate.
     pub(super) fn new(config: &FeaturesConfig, n_points: usize) -> Result<Self, FeaturesConfigError> {
-        let n_mels = config.n_mels;
+        let mel_bins = config.mel_bins;
         let low = mel(config.low_hz);
-        let step = (mel(config.upper_hz()) - low) / (n_mels + 1) as f64;
-        let point_hz = f64::from(config.rate_hz) / 2.0 / n_points as f64;
-        let bins = (0..n_mels).map(|bin| {
+        let step = (mel(config.upper_hz()) - low) / (mel_bins + 1) as f64;
+        let point_hz = f64::from(config.sample_rate_hz) / 2.0 / n_points as f64;
+        let bins = (0..mel_bins).map(|bin| {
             let left = low + bin as f64 * step;
             let weight = |point: usize| 1.0 - ((mel(point_hz * point as f64) - left) / step - 1.0).abs();
             let points: Vec<usize> = (0..n_points).filter(|point| weight(*point) > 0.0).collect();
-            let first = *points.first().ok_or(FeaturesConfigError::EmptyBin { bin, n_mels, n_points })?;
+            let first = *points.first().ok_or(FeaturesConfigError::EmptyBin { bin, mel_bins, n_points })?;
             Ok(Bin { first, weights: points.iter().map(|point| weight(*point) as f32).collect() })
         });
         Ok(Self { bins: bins.collect::<Result<_, _>>()? })

@@ -79,7 +79,7 @@ fn describe(summary: &Summary, config: &FeaturesConfig, elapsed_s: f64, path: &P
          {elapsed_s:.1} s, {:.0} times real time",
         path.display(),
         human_duration(audio_s),
-        config.n_dims(),
+        config.n_features(),
         audio_s / elapsed_s
     )
 }

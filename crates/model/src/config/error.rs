@@ -6,6 +6,7 @@ use std::io::{self, Read, Take};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use srf_audio::features::FeaturesConfigError;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -39,6 +40,19 @@ impl InvalidConfig {
     /// A problem unless `found` lies in `least..=most`.
     pub(super) fn unless_within(key: &str, found: usize, least: usize, most: usize) -> Result<(), Self> {
         Self::unless((least..=most).contains(&found), key, found, format_args!("{least} to {most}"))
+    }
+}
+
+impl From<FeaturesConfigError> for InvalidConfig {
+    fn from(error: FeaturesConfigError) -> Self {
+        match error {
+            FeaturesConfigError::Value { key, found, expected } => Self { key: format!("features.{key}"), found, expected },
+            other => Self {
+                key: "features".to_owned(),
+                found: other.to_string(),
+                expected: "features that can be computed".to_owned(),
+            },
+        }
     }
 }
 

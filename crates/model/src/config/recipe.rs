@@ -68,7 +68,7 @@ impl Recipe {
     /// Checks every value against its bounds, and that the tables fit each other.
     pub fn validate(&self) -> Result<(), InvalidConfig> {
         self.model.validate()?;
-        self.features.validate()?;
+        self.features.check()?;
         self.training.iter().try_for_each(TrainingConfig::validate)?;
         let (expected, found) = (self.features.n_features(), self.model.n_features());
         let expected = format_args!("{expected}, the width of a frame of `[features]`");

@@ -172,7 +172,7 @@ fn the_look_ahead_is_that_of_the_summary_without_the_deltas() {
     let text = "[model]\narchitecture = \"srf\"\nclasses = 5\nlayers = 3\nwindow_right = [2, 0, 1]";
     let recipe = crate::config::Recipe::parse(text, std::path::Path::new("r.toml")).unwrap();
     let crate::config::ModelConfig::Srf(config) = &recipe.model else { panic!("{:?}", recipe.model) };
-    let of_network = recipe.summary().look_ahead_frames.unwrap() - recipe.features.reach_frames();
+    let of_network = recipe.summary().look_ahead_frames.unwrap() - recipe.features.look_ahead_frames();
     assert_eq!(of_network, look_ahead_frames(config));
 }
 

@@ -24,9 +24,9 @@ impl Spectrogram {
     /// normalisation.
     pub fn of(recognizer: &Recognizer, samples: &Samples) -> Self {
         let config = recognizer.features();
-        let config = FeaturesConfig { delta_order: 0, use_energy: false, dither: 0.0, ..config.clone() };
+        let config = FeaturesConfig { delta_order: 0, energy: false, dither: 0.0, ..config.clone() };
         let frames = extract(&config, &samples.values).expect("a front end without deltas is one too");
-        Self { n_bands: config.n_mels, shift_s: config.shift_ms / 1000.0, values: frames.values }
+        Self { n_bands: config.mel_bins, shift_s: config.shift_ms / 1000.0, values: frames.values }
     }
 
     /// The values between which almost all lie: what is quieter or louder need not be told apart.
@@ -42,6 +42,6 @@ impl Spectrogram {
 pub fn samples(recognizer: &Recognizer, utterance: &Utterance) -> Result<Samples, AnalyzeError> {
     let samples = Recording::open(&utterance.path)?.read(utterance.selection)?;
     let path = || utterance.path.display().to_string();
-    resample(samples, recognizer.features().rate_hz)
+    resample(samples, recognizer.features().sample_rate_hz)
         .map_err(|cause| AnalyzeError::Accept { path: path(), cause: cause.into() })
 }

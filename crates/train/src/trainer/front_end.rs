@@ -1,21 +1,19 @@
 //! The front end of training: from recordings to normalised feature frames.
 //!
-//! The settings come from the same mapping that recognition uses, so that both see the same bits.
+//! Training and recognition use the same settings and normalisation, so that both see the same bits.
 
 use std::collections::BTreeMap;
 
-use srf::features::mapping;
-use srf_audio::features::cmvn::{CmvnMode, CmvnStats, Normalizer};
-use srf_audio::features::{Extractor, FeaturesConfig as AudioConfig, FeaturesConfigError};
+use srf_audio::features::cmvn::{CmvnStats, Normalizer};
+use srf_audio::features::{Cmvn, Extractor, FeaturesConfig, FeaturesConfigError};
 use srf_audio::{Channel, ReadAudioError, Recording, Selection, resample};
-use srf_model::config::FeaturesConfig;
 
 use crate::corpus::AudioPart;
 
 /// The front end and the statistics it normalises by.
 #[derive(Clone, Debug)]
 pub(crate) struct FrontEnd {
-    config: AudioConfig,
+    config: FeaturesConfig,
     extractor: Extractor,
     global: Option<CmvnStats>,
     speakers: BTreeMap<String, CmvnStats>,
@@ -32,9 +30,7 @@ pub(crate) enum ReadUtteranceError {
 
 impl FrontEnd {
     pub(crate) fn new(features: &FeaturesConfig) -> Result<Self, FeaturesConfigError> {
-        let config = mapping(features);
-        let extractor = Extractor::new(&config)?;
-        Ok(Self { config, extractor, global: None, speakers: BTreeMap::new() })
+        Ok(Self { config: features.clone(), extractor: Extractor::new(features)?, global: None, speakers: BTreeMap::new() })
     }
 
     /// Values a frame before deltas, and how many such blocks a frame has.
@@ -43,11 +39,11 @@ impl FrontEnd {
     }
 
     pub(crate) fn n_dims(&self) -> usize {
-        self.config.n_dims()
+        self.config.n_features()
     }
 
     pub(crate) fn rate_hz(&self) -> u32 {
-        self.config.rate_hz
+        self.config.sample_rate_hz
     }
 
     /// An extractor for a thread of its own.
@@ -61,16 +57,16 @@ impl FrontEnd {
         let end_s = part.offset_s.and(part.duration_s).map(|duration_s| start_s + duration_s);
         let channel = part.channel.map_or(Channel::Mix, Channel::Only);
         let samples = Recording::open(&part.path)?.read(Selection { channel, start_s, end_s })?;
-        Ok(resample::resample(samples, self.config.rate_hz)?.values)
+        Ok(resample::resample(samples, self.config.sample_rate_hz)?.values)
     }
 
     /// Whether statistics of the training set take part in the normalisation.
     pub(crate) fn needs_global(&self) -> bool {
-        matches!(self.config.cmvn.mode, CmvnMode::Global | CmvnMode::Online)
+        matches!(self.config.cmvn, Cmvn::Global | Cmvn::Online)
     }
 
     pub(crate) fn needs_speakers(&self) -> bool {
-        self.config.cmvn.mode == CmvnMode::Speaker
+        self.config.cmvn == Cmvn::Speaker
     }
 
     pub(crate) fn set_global(&mut self, stats: CmvnStats) {
@@ -89,8 +85,9 @@ impl FrontEnd {
 
     /// Normalises the frames of one utterance in place.
     pub(crate) fn normalise(&self, speaker: &str, frames: &mut [f32]) {
-        let speaker = self.speakers.get(speaker).filter(|_| self.needs_speakers());
-        Normalizer::new(&self.config.cmvn, self.n_dims(), speaker, self.global.as_ref()).apply(frames);
+        let utterance = (self.config.cmvn == Cmvn::Utterance).then(|| CmvnStats::of(self.n_dims(), frames));
+        let speaker = utterance.as_ref().or_else(|| self.speakers.get(speaker).filter(|_| self.needs_speakers()));
+        Normalizer::new(&self.config, speaker, self.global.as_ref()).apply(frames);
     }
 }
 

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use srf_audio::features::cmvn::CmvnMode;
-use srf_audio::features::{FeaturesConfig, WindowShape};
+use srf_audio::features::{Cmvn, FeaturesConfig, WindowShape};
 
 /// What overrides the defaults, or those of a file.
 #[derive(clap::Args)]
@@ -114,20 +113,20 @@ impl Settings {
             window,
         } = self;
         let mut resolved = config.map_or_else(|| Ok(FeaturesConfig::default()), load)?;
-        set(&mut resolved.rate_hz, rate);
-        set(&mut resolved.frame_ms, frame);
+        set(&mut resolved.sample_rate_hz, rate);
+        set(&mut resolved.window_ms, frame);
         set(&mut resolved.shift_ms, shift);
         set(&mut resolved.dither, dither);
         set(&mut resolved.dither_seed, seed);
         set(&mut resolved.window, window.map(window_shape));
-        set(&mut resolved.n_mels, mels);
+        set(&mut resolved.mel_bins, mels);
         set(&mut resolved.low_hz, low);
         set(&mut resolved.high_hz, high);
-        set(&mut resolved.use_energy, no_energy.then_some(false));
+        set(&mut resolved.energy, no_energy.then_some(false));
         set(&mut resolved.delta_order, no_deltas.then_some(0));
-        set(&mut resolved.cmvn.mode, cmvn.map(cmvn_mode));
-        set(&mut resolved.cmvn.mode, no_cmvn.then_some(CmvnMode::Off));
-        set(&mut resolved.cmvn.norm_vars, mean_only.then_some(false));
+        set(&mut resolved.cmvn, cmvn.map(cmvn_mode));
+        set(&mut resolved.cmvn, no_cmvn.then_some(Cmvn::None));
+        set(&mut resolved.cmvn_variance, mean_only.then_some(false));
         resolved.check()?;
         Ok(resolved)
     }
@@ -153,12 +152,12 @@ fn window_shape(name: WindowName) -> WindowShape {
     }
 }
 
-fn cmvn_mode(name: CmvnName) -> CmvnMode {
+fn cmvn_mode(name: CmvnName) -> Cmvn {
     match name {
-        CmvnName::Speaker => CmvnMode::Speaker,
-        CmvnName::Utterance => CmvnMode::Utterance,
-        CmvnName::Global => CmvnMode::Global,
-        CmvnName::Online => CmvnMode::Online,
-        CmvnName::Off => CmvnMode::Off,
+        CmvnName::Speaker => Cmvn::Speaker,
+        CmvnName::Utterance => Cmvn::Utterance,
+        CmvnName::Global => Cmvn::Global,
+        CmvnName::Online => Cmvn::Online,
+        CmvnName::Off => Cmvn::None,
     }
 }

@@ -92,7 +92,7 @@ impl Live<'_> {
         let mut transcript = Transcript { id: id.to_owned(), channel: "A".to_owned(), ..Transcript::default() };
         let chunk_samples = |rate_hz: u32| ((self.chunk_ms / 1000.0 * f64::from(rate_hz)) as usize).max(1);
         let mut pending: Vec<f32> = Vec::new();
-        let mut rate_hz = self.recognizer.features().rate_hz;
+        let mut rate_hz = self.recognizer.features().sample_rate_hz;
         sound.each(&mut |samples, its_rate_hz| {
             rate_hz = its_rate_hz;
             pending.extend_from_slice(samples);
