@@ -319,7 +319,12 @@ fn frames(
     let duration_s = n_samples as f64 / f64::from(from_hz);
     if frames.is_empty() {
         let (path, id) = (utterance.path.clone(), utterance.id.clone());
-        return Err(UtteranceError::TooShort { path, id, duration_ms: 1000.0 * duration_s, window_ms: config.window_ms });
+        return Err(UtteranceError::TooShort {
+            path,
+            id,
+            duration_ms: 1000.0 * duration_s,
+            window_ms: config.window_ms,
+        });
     }
     Ok((frames, duration_s))
 }

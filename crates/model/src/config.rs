@@ -27,13 +27,13 @@ pub(crate) use tests::{any_srf, routed};
 pub use augment::{AugmentConfig, MaskConfig, NoiseConfig};
 pub use cnn::{CnnConfig, CnnDropout, ConvShape};
 pub use error::{InvalidConfig, ReadConfigError};
-pub use srf_audio::features::{Cmvn, FeaturesConfig};
 pub use lstm::{Directions, LstmConfig, LstmDropout, Merge};
 pub use overrides::{Override, OverrideError};
 pub use per_layer::PerLayer;
 pub use recipe::Recipe;
 pub use routing::{Couplings, Routing, Start};
 pub use srf::{CapsuleShape, Dropout, Gradient, Initialiser, PADDING_CLASS, SrfConfig};
+pub use srf_audio::features::{Cmvn, FeaturesConfig};
 pub use training::{AdamConfig, KappaStep, ScheduleConfig, TrainingConfig};
 pub use transformer::{TransformerConfig, TransformerDropout};
 

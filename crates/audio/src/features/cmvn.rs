@@ -198,7 +198,8 @@ impl Online {
         self.smoothed.n_frames = self.window.n_frames;
         self.smoothed.sums.clone_from(&self.window.sums);
         self.smoothed.squares.clone_from(&self.window.squares);
-        let sources = [(&self.speaker, self.config.cmvn_speaker_frames), (&self.global, self.config.cmvn_global_frames)];
+        let sources =
+            [(&self.speaker, self.config.cmvn_speaker_frames), (&self.global, self.config.cmvn_global_frames)];
         for (stats, max_frames) in sources {
             let n_missing = self.config.cmvn_window as f64 - self.smoothed.n_frames;
             if let Some(stats) = stats
@@ -323,7 +324,14 @@ mod tests {
     }
 
     /// The definition, for one frame and dimension: window, then speaker, then global, each weighted.
-    fn online_mean(frames: &[f32], t: usize, dim: usize, speaker: &[f32], global: &[f32], config: &FeaturesConfig) -> f64 {
+    fn online_mean(
+        frames: &[f32],
+        t: usize,
+        dim: usize,
+        speaker: &[f32],
+        global: &[f32],
+        config: &FeaturesConfig,
+    ) -> f64 {
         let window = column(&frames[2 * (t + 1).saturating_sub(config.cmvn_window)..2 * (t + 1)], dim);
         let mut missing = (config.cmvn_window - window.len()) as f64;
         let mut sum: f64 = window.iter().sum();

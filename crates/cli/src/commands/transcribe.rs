@@ -98,8 +98,10 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
         return microphone(&live, sink);
     }
     if is_stdin {
-        let sound =
-            stdin::open(stdin::Raw { is_forced: raw, rate_hz: rate.unwrap_or(recognizer.features().sample_rate_hz) }, out)?;
+        let sound = stdin::open(
+            stdin::Raw { is_forced: raw, rate_hz: rate.unwrap_or(recognizer.features().sample_rate_hz) },
+            out,
+        )?;
         return live.pipe(sound, stream, sink);
     }
     if stream {

@@ -46,7 +46,9 @@ impl InvalidConfig {
 impl From<FeaturesConfigError> for InvalidConfig {
     fn from(error: FeaturesConfigError) -> Self {
         match error {
-            FeaturesConfigError::Value { key, found, expected } => Self { key: format!("features.{key}"), found, expected },
+            FeaturesConfigError::Value { key, found, expected } => {
+                Self { key: format!("features.{key}"), found, expected }
+            }
             other => Self {
                 key: "features".to_owned(),
                 found: other.to_string(),

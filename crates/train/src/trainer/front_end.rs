@@ -30,7 +30,12 @@ pub(crate) enum ReadUtteranceError {
 
 impl FrontEnd {
     pub(crate) fn new(features: &FeaturesConfig) -> Result<Self, FeaturesConfigError> {
-        Ok(Self { config: features.clone(), extractor: Extractor::new(features)?, global: None, speakers: BTreeMap::new() })
+        Ok(Self {
+            config: features.clone(),
+            extractor: Extractor::new(features)?,
+            global: None,
+            speakers: BTreeMap::new(),
+        })
     }
 
     /// Values a frame before deltas, and how many such blocks a frame has.
