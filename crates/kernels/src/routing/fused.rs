@@ -293,17 +293,17 @@ unsafe fn shift<V: Vector>(layer: &Layer, row: *const f32) -> f32 {
 }
 
 /// The sums over the lanes of each of `N` vectors.
+///
+/// Always four at a time, zeros in place of those that are missing: how many capsules share a step depends on the
+/// shape and on what else is in the task, and the order of additions must not.
 #[inline(always)]
 fn sum_each<V: Vector, const N: usize>(vectors: [V; N]) -> [f32; N] {
     let mut sums = [0.0; N];
-    let mut n = 0;
-    while n + 4 <= N {
-        sums[n..n + 4].copy_from_slice(&V::sum4([vectors[n], vectors[n + 1], vectors[n + 2], vectors[n + 3]]));
-        n += 4;
-    }
-    while n < N {
-        sums[n] = vectors[n].sum();
-        n += 1;
+    for first in (0..N).step_by(4) {
+        let four = array::from_fn(|n| if first + n < N { vectors[first + n] } else { V::zero() });
+        for (sum, total) in sums[first..].iter_mut().zip(V::sum4(four)) {
+            *sum = total;
+        }
     }
     sums
 }

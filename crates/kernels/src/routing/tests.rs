@@ -136,7 +136,7 @@ fn random_routing(random: &mut Random, is_sequential: bool, n_iterations: usize)
     let (height, window, depth_in) = (random.within(1, 7), random.within(1, 4), random.within(1, 9));
     Routing {
         n_in: height * window,
-        n_out: random.within(2, 37),
+        n_out: random.within(2, 67),
         depth_in,
         depth_out: random.within(1, 9),
         stride: height * depth_in,
@@ -319,7 +319,7 @@ fn couplings_of_an_input_sum_to_one_and_the_padding_class_gets_none() {
     for case in cases::<f32>(13) {
         for row in f32::rows() {
             for couplings in case.forward(row).couplings.iter().flat_map(|c| c.chunks(case.routing.n_out)) {
-                // A sum of up to 37 numbers, each rounded at 6e-8.
+                // A sum of up to 67 numbers, each rounded at 6e-8.
                 assert!((couplings.iter().sum::<f32>() - 1.0).abs() < 1e-5, "{}", row.name);
                 assert!(!case.routing.has_padding_class || couplings[0] == 0.0, "{}", row.name);
             }
