@@ -1,14 +1,13 @@
-//! Golden vectors: files of inputs, weights and results in, the largest relative error of each kind out.
+//! Golden vectors: compares this implementation with files of inputs, weights and results of another one.
 //!
 //! A file's metadata describes a model; its tensors are inputs (`in.*`), weights (`w.*`), results (`out.*`) and
 //! gradients of the mean loss (`g.*`) as another implementation computed them.
 //! An error is max |ours - theirs| / max |theirs|.
 
-mod baselines;
 mod compare;
 mod ctc;
 mod file;
-mod srf;
+mod networks;
 
 use std::path::Path;
 
@@ -65,8 +64,7 @@ pub(crate) fn run(paths: &[String]) -> anyhow::Result<()> {
 pub(crate) fn check(path: &Path) -> anyhow::Result<Vec<Finding>> {
     let golden = Golden::read(path)?;
     match golden.text("model") {
-        Ok("srf_naive") => srf::check(&golden),
-        Ok(other) => baselines::check(&golden, other),
+        Ok(model) => networks::check(&golden, model),
         Err(_) if golden.names().any(|name| name.starts_with("ctc.")) => ctc::check(&golden),
         Err(error) => Err(error),
     }

@@ -40,7 +40,6 @@ use srf_audio::features::cmvn::CmvnStats;
 use srf_audio::features::{Cmvn, FeaturesConfig};
 use srf_base::files;
 use srf_model::config::{ModelConfig, Recipe};
-use srf_model::init::initialise;
 use srf_model::params::{Layout, Params};
 use srf_model::weights;
 use srf_text::label_timing::LabelTiming;
@@ -79,7 +78,7 @@ pub struct ModelParts {
 impl ModelParts {
     /// A model with random weights by `seed`, for benchmarks and tests.
     pub fn untrained(model: ModelConfig, features: FeaturesConfig, labels: LabelSet, seed: u64) -> Self {
-        let values = initialise::<f32>(Arc::new(Layout::new(&model)), seed).values;
+        let values = Params::<f32>::initialize(Arc::new(Layout::new(&model)), seed).values;
         Self { model, features, labels, cmvn: None, label_timing: LabelTiming::default(), values, card: String::new() }
     }
 

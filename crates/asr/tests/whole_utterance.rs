@@ -10,15 +10,14 @@ use std::sync::Arc;
 use srf::directory::{ModelParts, read, write};
 use srf::{AcceptError, Recognizer, StreamOptions};
 use srf_model::config::{Cmvn, ModelConfig};
-use srf_model::init::initialise;
-use srf_model::params::Layout;
+use srf_model::params::{Layout, Params};
 
 /// The tiny model with another network inside.
 fn parts(keys: &str) -> ModelParts {
     let parts = tiny::letters(Cmvn::Online);
     let text = format!("features = {}\nclasses = {}\n{keys}", parts.features.n_features(), parts.labels.n_classes());
     let model = ModelConfig::parse(&text, Path::new("test")).unwrap();
-    let mut values = initialise::<f32>(Arc::new(Layout::new(&model)), 1).values;
+    let mut values = Params::<f32>::initialize(Arc::new(Layout::new(&model)), 1).values;
     values.iter_mut().for_each(|value| *value *= 1.5);
     ModelParts { model, values, ..parts }
 }

@@ -6,8 +6,7 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 
 use srf_model::config::Recipe;
-use srf_model::init::initialise;
-use srf_model::params::Layout;
+use srf_model::params::{Layout, Params};
 use srf_model::weights;
 
 fn info(args: &[&str]) -> Output {
@@ -28,7 +27,7 @@ fn recipe(name: &str) -> PathBuf {
 /// A model directory as training leaves one.
 fn model_directory(recipe: &Recipe) -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("there is a place for temporary files");
-    let params = initialise(Arc::new(Layout::new(&recipe.model)), 1);
+    let params = Params::initialize(Arc::new(Layout::new(&recipe.model)), 1);
     fs::write(dir.path().join("config.toml"), recipe.format()).expect("the directory is ours");
     weights::save(&dir.path().join("weights.safetensors"), &recipe.model, &params).expect("the directory is ours");
     dir

@@ -1,54 +1,52 @@
-//! What a model is and how it is trained, as plain data: a recipe (TOML) in, checked types out.
+//! What a model is and how it is trained, as plain data that was read from a recipe (TOML) and checked.
 //!
 //! A recipe has three tables, each a type of its own: `[model]` is [`ModelConfig`], `[features]` is
 //! [`FeaturesConfig`] and `[training]` is [`TrainingConfig`]; [`Recipe`] holds all three.
-//! An unknown key, a value of the wrong kind and a value out of bounds are each told in one line with the place, what
-//! was found and what was expected.
-//! What comes out has been checked: nothing that is sized by it grows beyond the stated limits.
+//! An unknown key, a value of the wrong kind and a value out of bounds are each reported in one line with the place,
+//! what was found and what was expected.
+//! Nothing that is sized by a checked configuration grows beyond the stated limits.
 
-mod augment;
-mod cnn;
+mod baselines;
 mod error;
-mod limits;
-mod lstm;
-mod overrides;
-mod per_layer;
 mod recipe;
-mod routing;
 mod srf;
 mod training;
-mod transformer;
 
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 pub(crate) use tests::{any_srf, routed};
 
-pub use augment::{AugmentConfig, MaskConfig, NoiseConfig};
-pub use cnn::{CnnConfig, CnnDropout, ConvShape};
+pub use baselines::{
+    CnnConfig, CnnDropout, ConvShape, Directions, LstmConfig, LstmDropout, Merge, TransformerConfig, TransformerDropout,
+};
 pub use error::{InvalidConfig, ReadConfigError};
-pub use lstm::{Directions, LstmConfig, LstmDropout, Merge};
-pub use overrides::{Override, OverrideError};
-pub use per_layer::PerLayer;
-pub use recipe::Recipe;
-pub use routing::{Couplings, Routing, Start};
-pub use srf::{CapsuleShape, Dropout, Gradient, Initialiser, PADDING_CLASS, SrfConfig};
+pub use recipe::{Override, OverrideError, Recipe};
+pub use srf::{
+    CapsuleShape, Couplings, Dropout, Gradient, Initializer, PADDING_CLASS, PerLayer, Routing, SrfConfig, Start,
+};
 pub use srf_audio::features::{Cmvn, FeaturesConfig};
-pub use training::{AdamConfig, KappaStep, ScheduleConfig, TrainingConfig};
-pub use transformer::{TransformerConfig, TransformerDropout};
-
-pub(crate) use limits::conv_widths;
+pub use training::{AdamConfig, AugmentConfig, KappaStep, MaskConfig, NoiseConfig, ScheduleConfig, TrainingConfig};
 
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use self::error::Source;
+use crate::params::Layout;
 
 /// The most parameters a model may have: 1 GiB of them in single precision.
 pub const MAX_PARAMETERS: u64 = 1 << 28;
 
-/// The table `[model]`: an architecture, chosen by the key `architecture`, with its own keys beside it.
+/// Bounds of keys that several architectures have, and their defaults.
+const MAX_FEATURES: usize = 4096;
+const MAX_CLASSES: usize = 1 << 16;
+const MAX_FILTERS: usize = 1024;
+const MAX_LAYERS: usize = 100;
+const FEATURES: usize = 123;
+const FILTERS: usize = 64;
+
+/// The table `[model]`: an architecture, chosen by the key `architecture`, with its own keys.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "architecture", rename_all = "lowercase")]
 pub enum ModelConfig {
@@ -72,6 +70,18 @@ enum Architecture {
     Transformer,
 }
 
+/// Evaluates an expression on the configuration of whichever architecture it is.
+macro_rules! of_any {
+    ($model:expr, $config:ident => $value:expr) => {
+        match $model {
+            ModelConfig::Srf($config) => $value,
+            ModelConfig::Lstm($config) => $value,
+            ModelConfig::Cnn($config) => $value,
+            ModelConfig::Transformer($config) => $value,
+        }
+    };
+}
+
 impl ModelConfig {
     /// The value of the key `architecture`.
     pub fn architecture(&self) -> &'static str {
@@ -85,33 +95,20 @@ impl ModelConfig {
 
     /// Values in a feature frame.
     pub fn n_features(&self) -> usize {
-        match self {
-            Self::Srf(srf) => srf.features,
-            Self::Lstm(lstm) => lstm.features,
-            Self::Cnn(cnn) => cnn.features,
-            Self::Transformer(transformer) => transformer.features,
-        }
+        of_any!(self, config => config.features)
     }
 
     /// Output classes, padding and blank included.
     pub fn n_classes(&self) -> usize {
-        match self {
-            Self::Srf(srf) => srf.classes,
-            Self::Lstm(lstm) => lstm.classes,
-            Self::Cnn(cnn) => cnn.classes,
-            Self::Transformer(transformer) => transformer.classes,
-        }
+        of_any!(self, config => config.classes)
     }
 
     /// The same network with another number of output classes.
     #[must_use]
     pub fn with_classes(&self, classes: usize) -> Self {
-        match self {
-            Self::Srf(srf) => Self::Srf(SrfConfig { classes, ..srf.clone() }),
-            Self::Lstm(lstm) => Self::Lstm(LstmConfig { classes, ..lstm.clone() }),
-            Self::Cnn(cnn) => Self::Cnn(CnnConfig { classes, ..cnn.clone() }),
-            Self::Transformer(transformer) => Self::Transformer(TransformerConfig { classes, ..transformer.clone() }),
-        }
+        let mut model = self.clone();
+        of_any!(&mut model, config => config.classes = classes);
+        model
     }
 
     /// The class of the CTC blank: always the last.
@@ -134,13 +131,35 @@ impl ModelConfig {
         toml::to_string(self).expect("plain numbers, words and lists of them have a TOML form")
     }
 
-    /// Checks every value against its bounds.
+    /// Checks every value against its bounds, and the size of the whole network.
     pub fn validate(&self) -> Result<(), InvalidConfig> {
-        match self {
-            Self::Srf(srf) => srf.validate(),
-            Self::Lstm(lstm) => lstm.validate(),
-            Self::Cnn(cnn) => cnn.validate(),
-            Self::Transformer(transformer) => transformer.validate(),
-        }
+        of_any!(self, config => config.validate())?;
+        let n_parameters = Layout::new(self).n_values() as u64;
+        let expected = format_args!("sizes that make at most {MAX_PARAMETERS} parameters");
+        let found = format_args!("a network of {n_parameters} parameters");
+        InvalidConfig::unless(n_parameters <= MAX_PARAMETERS, "model", found, expected)
     }
+}
+
+/// The keys that every architecture has.
+fn check_shared(features: usize, classes: usize, filters: usize, layers: usize) -> Result<(), InvalidConfig> {
+    InvalidConfig::unless_within("model.features", features, 1, MAX_FEATURES)?;
+    // Padding, blank and something to recognise.
+    InvalidConfig::unless_within("model.classes", classes, 3, MAX_CLASSES)?;
+    InvalidConfig::unless_within("model.filters", filters, 1, MAX_FILTERS)?;
+    InvalidConfig::unless_within("model.layers", layers, 1, MAX_LAYERS)
+}
+
+/// Dropout rates.
+fn check_rates<const N: usize>(rates: [(&str, f64); N]) -> Result<(), InvalidConfig> {
+    rates.into_iter().try_for_each(|(key, rate)| {
+        let key = format!("model.dropout.{key}");
+        InvalidConfig::unless((0.0..1.0).contains(&rate), &key, rate, "at least 0 and less than 1")
+    })
+}
+
+/// Frequencies at the input of the convolution stack, between its convolutions, and after it.
+fn conv_widths(features: usize) -> [usize; 3] {
+    let first = features.div_ceil(2);
+    [features, first, first.div_ceil(2)]
 }

@@ -1,10 +1,25 @@
-//! The activations of a batch: utterances of different lengths in, one buffer in which each lies in one piece out.
+//! The activations of a batch: utterances of different lengths in one buffer, each contiguous.
 //!
 //! Frames past an utterance's end are zero at the input of every layer.
-//! Here that is a fact of memory: an utterance has as many zero frames before and after it as the layer that reads it
-//! looks beyond its ends, and no frames of its batch mates.
+//! The buffer guarantees that: an utterance has as many zero frames before and after it as the layer that reads it
+//! looks beyond its ends, so no layer reads frames of another utterance.
 
+use rayon::prelude::*;
 use srf_kernels::{Buffer, Element};
+
+/// Values that one task of an elementwise operation handles, roughly.
+const BLOCK_VALUES: usize = 1 << 15;
+
+/// Consecutive frames of one utterance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Its place in the batch.
+    pub utterance: usize,
+    /// The first frame.
+    pub first: usize,
+    /// How many frames.
+    pub n: usize,
+}
 
 /// Frames of a batch.
 ///
@@ -20,13 +35,19 @@ pub struct Frames<E> {
     data: Buffer<E>,
 }
 
+impl<E: Element> Default for Frames<E> {
+    fn default() -> Self {
+        Self::new(1, [0, 0])
+    }
+}
+
 impl<E: Element> Frames<E> {
     /// No utterances yet; frames of `width` values, `margin` zero frames before and after each utterance.
     pub fn new(width: usize, margin: [usize; 2]) -> Self {
         Self { width, margin, lengths: Vec::new(), starts: vec![0], data: Buffer::new() }
     }
 
-    /// Makes it hold frames of another width and margin; there are no utterances afterwards, but the memory stays.
+    /// Changes width and margin; there are no utterances afterwards, but the memory stays.
     pub fn reshape(&mut self, width: usize, margin: [usize; 2]) {
         (self.width, self.margin) = (width, margin);
         self.resize_for([]);
@@ -50,6 +71,11 @@ impl<E: Element> Frames<E> {
             self.data[start..start + self.margin[0] * self.width].fill(E::ZERO);
             self.data[end - self.margin[1] * self.width..end].fill(E::ZERO);
         }
+    }
+
+    /// Makes room for utterances as long as those of `other`.
+    pub fn resize_like(&mut self, other: &Self) {
+        self.resize_for(other.lengths.iter().copied());
     }
 
     /// Values in a frame.
@@ -87,7 +113,12 @@ impl<E: Element> Frames<E> {
         &self.padded(utterance)[self.margin[0] * self.width..][..self.lengths[utterance] * self.width]
     }
 
-    /// The real frames of an utterance, to be written.
+    /// Real frames of one utterance that a block covers.
+    pub fn part(&self, span: Span) -> &[E] {
+        &self.real(span.utterance)[span.first * self.width..][..span.n * self.width]
+    }
+
+    /// The real frames of an utterance, mutable.
     pub fn real_mut(&mut self, utterance: usize) -> &mut [E] {
         let start = self.starts[utterance] + self.margin[0] * self.width;
         &mut self.data[start..start + self.lengths[utterance] * self.width]
@@ -99,7 +130,7 @@ impl<E: Element> Frames<E> {
         split(&mut self.data, sizes)
     }
 
-    /// The real frames of every utterance, to be written in parallel.
+    /// The real frames of every utterance, mutable.
     pub fn each_real_mut(&mut self) -> Vec<&mut [E]> {
         let [before, after] = self.margin.map(|n| n * self.width);
         self.each_padded_mut()
@@ -111,9 +142,33 @@ impl<E: Element> Frames<E> {
             .collect()
     }
 
-    /// All utterances as one run of frames, to be written; none if there are zero frames between them.
+    /// The real frames of every utterance in blocks of at most `n` frames.
+    ///
+    /// Blocks depend on the lengths alone, not on the number of threads.
+    pub fn blocks_mut(&mut self, n: usize) -> Vec<(Span, &mut [E])> {
+        let width = self.width;
+        let mut blocks = Vec::new();
+        for (utterance, frames) in self.each_real_mut().into_iter().enumerate() {
+            for (index, part) in frames.chunks_mut(n * width).enumerate() {
+                blocks.push((Span { utterance, first: index * n, n: part.len() / width }, part));
+            }
+        }
+        blocks
+    }
+
+    /// Runs `f` on blocks of frames in parallel, for operations that treat every frame by itself.
+    pub fn each_block(&mut self, f: impl Fn(Span, &mut [E]) + Sync) {
+        self.blocks_mut(self.n_block()).into_par_iter().for_each(|(span, part)| f(span, part));
+    }
+
+    /// Frames in a block of an operation that costs little per value.
+    pub fn n_block(&self) -> usize {
+        (BLOCK_VALUES / self.width).max(1)
+    }
+
+    /// All utterances as one run of frames, mutable; `None` if there are zero frames between them.
     pub fn all_mut(&mut self) -> Option<&mut [E]> {
-        if self.margin == [0, 0] { Some(&mut self.data) } else { None }
+        (self.margin == [0, 0]).then_some(&mut *self.data)
     }
 
     /// All utterances as one run of frames; only where there are no zero frames between them.

@@ -1,120 +1,231 @@
-//! The network of any architecture: feature frames in, logits out; gradients back.
+//! The network of any architecture: a chain of blocks from feature frames to logits, its loss and its gradients.
+//!
+//! An architecture is a function that builds the chain (`network/`); everything else is the same for all of them.
+//! Blocks run one after another, each over all utterances; a block's gradients are complete when its backward pass
+//! returns, so that they can be exchanged between machines while the next one runs.
 //!
 //! # Shapes
 //! - in: frames of `[features]` with [`Network::margin`], out: ceil(n / [`Network::frames_per_slice`]) slices of
 //!   `[classes]` for n frames
 
-use srf_kernels::Element;
-
-use crate::cnn::CnnNet;
-use crate::config::ModelConfig;
-use crate::frames::Frames;
-use crate::layers::Draw;
-use crate::loss::{BatchLoss, Labels};
-use crate::lstm::LstmNet;
-use crate::params::Layout;
-use crate::srf::Srf;
-use crate::summary::FRAMES_PER_SLICE;
-use crate::transformer::TransformerNet;
-
-/// How a pass is run; the default is inference.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Mode<'a> {
-    /// Whether batch norms use the statistics of the batch (and update the moving ones) or the moving ones.
-    pub uses_batch_statistics: bool,
-    /// Where dropout's decisions come from; none drops nothing.
-    pub draw: Option<Draw<'a>>,
-    /// Whether to keep what the routing decided, see [`Srf::decisions`](crate::srf::Srf::decisions); networks without routing have nothing to keep.
-    pub keeps_decisions: bool,
-}
-
-/// The layers, their activations and their gradients, in memory that is sized by the largest batch and reused.
-#[non_exhaustive]
-pub enum Network<E> {
-    /// Capsules with routing.
-    Srf(Box<Srf<E>>),
-    /// Recurrent layers.
-    Lstm(Box<LstmNet<E>>),
-    /// Convolutions.
-    Cnn(Box<CnnNet<E>>),
-    /// Self-attention.
-    Transformer(Box<TransformerNet<E>>),
-}
-
-impl<E: Element> Network<E> {
-    /// The network that `config`, which has been checked, describes, and where its parameters live.
-    pub fn new(config: &ModelConfig) -> (Self, Layout) {
-        match config {
-            ModelConfig::Srf(config) => {
-                let (net, layout) = Srf::new(config);
-                (Self::Srf(Box::new(net)), layout)
-            }
-            ModelConfig::Lstm(config) => {
-                let (net, layout) = LstmNet::new(config);
-                (Self::Lstm(Box::new(net)), layout)
-            }
-            ModelConfig::Cnn(config) => {
-                let (net, layout) = CnnNet::new(config);
-                (Self::Cnn(Box::new(net)), layout)
-            }
-            ModelConfig::Transformer(config) => {
-                let (net, layout) = TransformerNet::new(config);
-                (Self::Transformer(Box::new(net)), layout)
-            }
-        }
-    }
-
-    /// Zero frames that the input needs before and after each utterance.
-    pub fn margin(&self) -> [usize; 2] {
-        match self {
-            Self::Srf(_) => Srf::<E>::MARGIN,
-            Self::Lstm(net) => net.margin(),
-            Self::Cnn(net) => net.margin(),
-            Self::Transformer(_) => TransformerNet::<E>::MARGIN,
-        }
-    }
-
-    /// Feature frames that become one slice of logits.
-    pub fn frames_per_slice(&self) -> usize {
-        match self {
-            Self::Srf(_) | Self::Transformer(_) => FRAMES_PER_SLICE,
-            Self::Lstm(net) => net.frames_per_slice(),
-            Self::Cnn(net) => net.frames_per_slice(),
-        }
-    }
-
-    /// Computes the logits of `x`; only batch norms write to `values`, their moving statistics.
-    pub fn forward(&mut self, values: &mut [E], mode: Mode<'_>, x: &Frames<E>) -> &Frames<E> {
-        match self {
-            Self::Srf(net) => net.forward(values, mode, x),
-            Self::Lstm(net) => net.forward(values, mode, x),
-            Self::Cnn(net) => net.forward(values, mode, x),
-            Self::Transformer(net) => net.forward(values, mode, x),
-        }
-    }
-
-    /// The loss of the last forward pass, and its gradient for [`Network::backward`].
-    pub fn loss(&mut self, labels: &[Labels<'_>]) -> &BatchLoss<E> {
-        match self {
-            Self::Srf(net) => net.loss(labels),
-            Self::Lstm(net) => net.loss(labels),
-            Self::Cnn(net) => net.loss(labels),
-            Self::Transformer(net) => net.loss(labels),
-        }
-    }
-
-    /// Adds the gradient of the last loss to `gradient`; `values`, `mode` and `x` are those of the forward pass.
-    pub fn backward(&mut self, values: &[E], mode: Mode<'_>, x: &Frames<E>, gradient: &mut [E]) {
-        match self {
-            Self::Srf(net) => net.backward(values, mode, x, gradient),
-            Self::Lstm(net) => net.backward(values, mode, x, gradient),
-            Self::Cnn(net) => net.backward(values, mode, x, gradient),
-            Self::Transformer(net) => net.backward(values, mode, x, gradient),
-        }
-    }
-}
+mod cnn;
+mod conv_stack;
+mod lstm;
+mod srf;
+mod transformer;
 
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
 pub(crate) mod tests;
+
+use rayon::prelude::*;
+pub use srf_kernels::CtcLoss;
+use srf_kernels::{CtcScratch, Element, ctc};
+
+pub use self::conv_stack::ConvStack;
+pub(crate) use self::srf::{CapsuleBlock, EPSILON, SrfBlocks};
+use crate::config::ModelConfig;
+use crate::frames::Frames;
+use crate::layers::{Backward, Decisions, Forward, Wanted, Workspace, copy};
+pub use crate::layers::{DropoutSeed, Mode};
+use crate::params::{Layout, Plan};
+
+/// Layers that belong together, with their activations.
+///
+/// Memory is sized by the largest batch and reused.
+pub trait Block<E>: Send {
+    /// Computes the output for `x`, which has the margin that the block was built for.
+    fn forward(&mut self, pass: &mut Forward<'_, E>, x: &Frames<E>);
+
+    /// The output of the last forward pass.
+    fn output(&self) -> &Frames<E>;
+
+    /// Adds to the gradients of the parameters, and replaces `d_x`, if wanted, by the gradient of `x`.
+    ///
+    /// Uses up `d_y`, the gradient of the output; `x` is that of the forward pass.
+    fn backward(&mut self, pass: &mut Backward<'_, E>, x: &Frames<E>, d_y: &mut Frames<E>, d_x: Wanted<'_, E>);
+
+    /// Whether anything here is trained; below the first such block no gradients are needed.
+    fn has_parameters(&self) -> bool {
+        true
+    }
+
+    /// What the layer of this name computed in the last forward pass, if it is one of this block's.
+    fn activation(&self, _layer: &str) -> Option<&Frames<E>> {
+        None
+    }
+
+    /// The decisions of the routing in the last forward pass; `None` if the block has no routing.
+    fn decisions(&self) -> Option<&[Decisions<E>]> {
+        None
+    }
+}
+
+/// A chain of blocks with its loss.
+pub struct Network<E> {
+    blocks: Vec<Box<dyn Block<E>>>,
+    margin: [usize; 2],
+    frames_per_slice: usize,
+    loss: BatchLoss<E>,
+    /// The gradient at hand and the one being written.
+    gradients: [Frames<E>; 2],
+    workspace: Workspace<E>,
+    n_trainable: usize,
+}
+
+impl<E: Element> Network<E> {
+    /// The network that `config` describes, and where its parameters live.
+    ///
+    /// Allocates nothing of a tensor's size before the first pass.
+    pub fn new(config: &ModelConfig) -> (Self, Layout) {
+        let mut plan = Plan::new(config.n_features());
+        let (margin, blocks) = match config {
+            ModelConfig::Srf(config) => srf::blocks(&mut plan, config),
+            ModelConfig::Lstm(config) => lstm::blocks(&mut plan, config),
+            ModelConfig::Cnn(config) => cnn::blocks(&mut plan, config),
+            ModelConfig::Transformer(config) => transformer::blocks(&mut plan, config),
+        };
+        Self::from_blocks(plan, margin, blocks)
+    }
+
+    /// A chain of blocks built on `plan`, the first of which needs `margin` zero frames around its input.
+    pub fn from_blocks(plan: Plan, margin: [usize; 2], blocks: Vec<Box<dyn Block<E>>>) -> (Self, Layout) {
+        assert!(!blocks.is_empty(), "a network has blocks");
+        let layout = plan.finish();
+        let net = Self {
+            blocks,
+            margin,
+            frames_per_slice: layout.frames_per_slice(),
+            loss: BatchLoss::default(),
+            gradients: Default::default(),
+            workspace: Workspace::default(),
+            n_trainable: layout.n_trainable(),
+        };
+        (net, layout)
+    }
+
+    /// Zero frames that the input needs before and after each utterance.
+    pub fn margin(&self) -> [usize; 2] {
+        self.margin
+    }
+
+    /// Feature frames that become one slice of logits.
+    pub fn frames_per_slice(&self) -> usize {
+        self.frames_per_slice
+    }
+
+    /// Computes the logits of `x`; only batch norms write to `values`, their moving statistics.
+    pub fn forward(&mut self, values: &mut [E], mode: Mode<'_>, x: &Frames<E>) -> &Frames<E> {
+        let (params, statistics) = values.split_at_mut(self.n_trainable);
+        let mut pass = Forward { params, statistics, mode, workspace: &mut self.workspace };
+        let mut input = x;
+        for block in &mut self.blocks {
+            block.forward(&mut pass, input);
+            input = block.output();
+        }
+        self.logits()
+    }
+
+    /// The logits of the last forward pass.
+    pub fn logits(&self) -> &Frames<E> {
+        self.blocks[self.blocks.len() - 1].output()
+    }
+
+    /// The loss of the last forward pass, and its gradient for [`Network::backward`].
+    pub fn loss(&mut self, labels: &[Labels<'_>]) -> &BatchLoss<E> {
+        self.loss.measure(self.blocks[self.blocks.len() - 1].output(), labels);
+        &self.loss
+    }
+
+    /// Adds the gradient of the last loss to `gradient`; `values`, `mode` and `x` are those of the forward pass.
+    pub fn backward(&mut self, values: &[E], mode: Mode<'_>, x: &Frames<E>, gradient: &mut [E]) {
+        let d_logits = std::mem::take(&mut self.loss.gradient);
+        self.backward_from(values, mode, (x, &d_logits), gradient);
+        self.loss.gradient = d_logits;
+    }
+
+    /// Like [`Network::backward`], from the gradient of the output for the input `x`.
+    pub fn backward_from(
+        &mut self,
+        values: &[E],
+        mode: Mode<'_>,
+        (x, d_output): (&Frames<E>, &Frames<E>),
+        gradient: &mut [E],
+    ) {
+        let (params, workspace) = (&values[..self.n_trainable], &mut self.workspace);
+        let mut pass = Backward { params, gradient, mode, workspace };
+        let [d_y, d_x] = &mut self.gradients;
+        d_y.reshape(d_output.width(), [0, 0]);
+        copy(d_output, d_y);
+        let first_trained = self.blocks.iter().position(|block| block.has_parameters()).unwrap_or(0);
+        for index in (first_trained..self.blocks.len()).rev() {
+            let (below, block) = self.blocks.split_at_mut(index);
+            let input = below.last().map_or(x, |below| below.output());
+            block[0].backward(&mut pass, input, d_y, (index > first_trained).then_some(&mut *d_x));
+            std::mem::swap(d_y, d_x);
+        }
+    }
+
+    /// What the layer of this name computed in the last forward pass, for those that keep it.
+    pub fn activation(&self, layer: &str) -> Option<&Frames<E>> {
+        self.blocks.iter().find_map(|block| block.activation(layer))
+    }
+
+    /// The decisions of the routing of capsule layer `index` for each utterance of the last forward pass, if its mode
+    /// kept them.
+    pub fn decisions(&self, index: usize) -> &[Decisions<E>] {
+        self.blocks.iter().filter_map(|block| block.decisions()).nth(index).unwrap_or_default()
+    }
+}
+
+/// The classes of an utterance's labels.
+pub type Labels<'a> = &'a [u32];
+
+/// The CTC losses of a batch and the gradient of their mean.
+pub struct BatchLoss<E> {
+    /// Of each utterance; those without a value take no part in the mean and have no gradient.
+    pub losses: Vec<CtcLoss>,
+    gradient: Frames<E>,
+    scratch: Vec<CtcScratch>,
+}
+
+impl<E: Element> Default for BatchLoss<E> {
+    fn default() -> Self {
+        Self { losses: Vec::new(), gradient: Frames::default(), scratch: Vec::new() }
+    }
+}
+
+impl<E: Element> BatchLoss<E> {
+    /// The mean over the utterances that have a loss; `None` if none has.
+    pub fn mean(&self) -> Option<f64> {
+        let values = self.losses.iter().filter_map(|loss| match loss {
+            CtcLoss::Value(value) => Some(*value),
+            _ => None,
+        });
+        let (sum, n) = values.fold((0.0, 0), |(sum, n), value| (sum + value, n + 1));
+        (n > 0).then(|| sum / f64::from(n))
+    }
+
+    /// The gradient of the mean with respect to the logits.
+    pub fn gradient(&self) -> &Frames<E> {
+        &self.gradient
+    }
+
+    /// Measures `logits`, whose last class is the blank, against the labels.
+    fn measure(&mut self, logits: &Frames<E>, labels: &[Labels<'_>]) {
+        assert_eq!(labels.len(), logits.n_utterances(), "labels of every utterance");
+        let n_classes = logits.width();
+        self.gradient.reshape(n_classes, [0, 0]);
+        self.gradient.resize_like(logits);
+        self.losses.resize(labels.len(), CtcLoss::Value(0.0));
+        self.scratch.resize_with(labels.len(), CtcScratch::default);
+        let outputs = self.gradient.each_real_mut().into_par_iter().zip(&mut self.losses).zip(&mut self.scratch);
+        outputs.enumerate().for_each(|(n, ((gradient, loss), scratch))| {
+            *loss = ctc(logits.real(n), n_classes, n_classes - 1, labels[n], scratch, gradient);
+        });
+        let n_values = self.losses.iter().filter(|loss| matches!(loss, CtcLoss::Value(_))).count();
+        let scale = E::from_f64(1.0 / n_values.max(1) as f64);
+        self.gradient.each_block(|_, gradient| gradient.iter_mut().for_each(|g| *g *= scale));
+    }
+}

@@ -1,10 +1,8 @@
-//! Gradients in, better parameters out: Adam and the rate of learning.
+//! The optimizer: Adam, the learning rate, clipping.
 //!
 //! All buffers are flat and as long as the trainable part of a model.
 //! Work is cut into fixed blocks, whatever the number of threads: the update of a number depends on that number alone,
 //! and the norm of a gradient is a sum of block sums in their order.
-
-mod schedule;
 
 #[cfg(test)]
 mod tests;
@@ -12,7 +10,7 @@ mod tests;
 use rayon::prelude::*;
 use srf_kernels::Element;
 
-use crate::config::AdamConfig;
+use crate::config::{AdamConfig, KappaStep, ScheduleConfig};
 
 /// Numbers in a block of work.
 const BLOCK: usize = 1 << 14;
@@ -20,10 +18,10 @@ const BLOCK: usize = 1 << 14;
 /// Adam in TensorFlow's form: with gradient g, update k = 1, 2, ... and rate η,
 /// m ← β1 m + (1 - β1) g, v ← β2 v + (1 - β2) g², θ ← θ - η sqrt(1 - β2^k) / (1 - β1^k) · m / (sqrt(v) + ε).
 ///
-/// The state is plain data: saved and put back, training goes on with the same bits.
+/// The state is plain data: saved and restored, training continues with the same bits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Adam<E> {
-    /// Its constants.
+    /// Constants.
     pub config: AdamConfig,
     /// Means of gradients (m).
     pub means: Vec<E>,
@@ -40,7 +38,7 @@ impl<E: Element> Adam<E> {
         Self { config, means: zeros.clone(), squares: zeros, n_updates: 0 }
     }
 
-    /// Moves `values` against `gradient` at this rate of learning.
+    /// Moves `values` against `gradient` at this learning rate.
     ///
     /// # Shapes
     /// - `values`, `gradient`: as long as the state.
@@ -76,9 +74,9 @@ pub fn global_norm<E: Element>(gradient: &[E]) -> f64 {
     block_sums.iter().sum::<f64>().sqrt()
 }
 
-/// Scales a gradient longer than `max_norm` down to it, and gives the norm it had.
+/// Scales a gradient longer than `max_norm` down to it, and returns the norm it had.
 ///
-/// A norm that is not finite is given as it is and nothing is scaled: what to do then is the caller's choice.
+/// A norm that is not finite is returned as it is and nothing is scaled: what to do then is up to the caller.
 pub fn clip_norm<E: Element>(gradient: &mut [E], max_norm: f64) -> f64 {
     let norm = global_norm(gradient);
     if norm.is_finite() && norm > max_norm {
@@ -86,4 +84,27 @@ pub fn clip_norm<E: Element>(gradient: &mut [E], max_norm: f64) -> f64 {
         gradient.par_chunks_mut(BLOCK).for_each(|block| block.iter_mut().for_each(|g| *g *= factor));
     }
     norm
+}
+
+impl ScheduleConfig {
+    /// The learning rate of update number `step` in epoch `epoch`, both counted from 1.
+    #[track_caller]
+    pub fn rate(&self, step: u64, epoch: usize) -> f64 {
+        assert!(step >= 1 && epoch >= 1, "schedule: step {step}, epoch {epoch}, expected both from 1");
+        match self {
+            Self::Constant { rate } => *rate,
+            Self::Warmup { steps, dimension, kappa } => {
+                let (n, n_w, d) = (step as f64, *steps as f64, *dimension as f64);
+                // n^-1/2 and n n_w^-3/2, by roots and divisions alone: the same bits on every machine.
+                let rise_or_fall = f64::min(1.0 / n.sqrt(), n / (n_w * n_w.sqrt()));
+                kappa_at(kappa, epoch) / d.sqrt() * rise_or_fall
+            }
+        }
+    }
+}
+
+/// The factor of the last step that has begun; the first begins at epoch 1.
+fn kappa_at(kappa: &[KappaStep], epoch: usize) -> f64 {
+    let begun = kappa.iter().take_while(|step| step.from_epoch <= epoch);
+    begun.last().expect("a checked schedule starts at epoch 1").value
 }

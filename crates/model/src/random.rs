@@ -1,5 +1,4 @@
-//! Random numbers that stay the same forever: a seed and a name in, the same bits out on every machine and in every
-//! version.
+//! Random numbers for a seed and a name, the same on every machine and in every version.
 //!
 //! The generator is Philox4x32-10 (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011):
 //! a function from a counter of 128 bits and a key of 64 bits to 128 random bits, without state, so that number n of a
@@ -8,7 +7,9 @@
 //! Uniform and normal numbers are made by additions, multiplications, divisions and square roots alone, whose bits
 //! IEEE 754 fixes; the logarithm of the normal numbers is ours for that reason.
 
-/// Bits a double holds after its point.
+use srf_base::random::hash_of;
+
+/// Bits of a double's significand.
 const MANTISSA_BITS: u32 = 53;
 
 /// Random bits for a counter and a key: Philox4x32 with 10 rounds.
@@ -39,7 +40,7 @@ pub struct Random {
 impl Random {
     /// The stream called `name` of a seed; streams of different names are independent.
     pub fn new(seed: u64, name: &str) -> Self {
-        Self { seed, stream: hash(name), block: 0, spare: None }
+        Self { seed, stream: hash_of(name), block: 0, spare: None }
     }
 
     /// 64 random bits.
@@ -54,7 +55,7 @@ impl Random {
         u64::from(b) << 32 | u64::from(a)
     }
 
-    /// At least 0 and less than 1, all multiples of 2^-53 alike.
+    /// At least 0 and less than 1, all multiples of 2^-53 equally probable.
     pub fn uniform(&mut self) -> f64 {
         (self.bits() >> (64 - MANTISSA_BITS)) as f64 / (1_u64 << MANTISSA_BITS) as f64
     }
@@ -73,11 +74,6 @@ impl Random {
 
 fn halves(word: u64) -> [u32; 2] {
     [word as u32, (word >> 32) as u32]
-}
-
-/// FNV-1a, 64 bits.
-fn hash(name: &str) -> u64 {
-    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// Natural logarithm of a positive normal number, from ln(m 2^e) = e ln 2 + 2 artanh((m - 1) / (m + 1)).

@@ -1,35 +1,31 @@
-//! The network as a stream: feature frames in, log-probabilities out as soon as the look-ahead allows.
+//! The network of capsules as a stream: gives log-probabilities as soon as its look-ahead allows.
 //!
 //! [`StreamingSrf`] holds the weights, packed once and shared by all streams; [`SrfStream`] the state of one speaker,
 //! whose size does not grow.
-//! Every layer is the same kernel that training uses, fed slice by slice, and no kernel's bits depend on how many
-//! slices it is given: fed at once or in any pieces, a stream gives the same bits.
+//! Every layer runs the kernel that training uses, and no kernel's bits depend on how many slices it gets at a time:
+//! a stream gives the same bits for any cut of its input.
 //!
 //! # Shapes
 //! - in: frames of `[features]`, out: ceil(n / 4) slices of `[classes]` log-probabilities for n frames
 
-mod tap;
-mod window;
+mod taps;
 
 #[cfg(test)]
 mod tests;
 
-pub use self::tap::{LayerHealth, TapConfig, Taps};
+pub use self::taps::{LayerHealth, TapConfig, Taps};
 
 use std::sync::Arc;
 
 use srf_kernels::routing::{Router, Tap, Utterance, Workspace};
 use srf_kernels::{ConvWeights, DenseWeights, Element, log_softmax};
 
-use crate::config::SrfConfig;
-use crate::front_end::capsulation;
-use crate::params::{BatchNormSlots, NormSlots, SrfParams};
-use crate::slicer::{branches, strided};
-use crate::srf::{self, EPSILON};
+use crate::config::{CapsuleShape, SrfConfig};
+use crate::layers::LayerNorm;
+use crate::network::{CapsuleBlock, EPSILON, SrfBlocks};
+use crate::params::Plan;
 
-use self::window::Window;
-
-/// Frames that are taken through all layers at a time: whole tiles of slices, and few enough to stay in cache.
+/// Frames that go through all layers at a time: whole tiles of slices, and few enough to stay in cache.
 const FRAMES_AT_A_TIME: usize = 64;
 
 /// The weights of a network, packed for inference.
@@ -44,7 +40,7 @@ pub struct StreamingSrf<E> {
     ln_out: Norm<E>,
 }
 
-/// A convolution and the batch norm behind it, as one scale and shift a channel.
+/// A convolution and its batch norm, as one scale and shift per channel.
 struct ConvStage<E> {
     weights: ConvWeights<E>,
     scale: Vec<E>,
@@ -64,27 +60,24 @@ struct CapsuleLayer<E> {
 impl<E: Element> StreamingSrf<E> {
     /// Packs the parameters `values` of the network that `config`, which has been checked, describes.
     pub fn new(config: &SrfConfig, values: &[E]) -> Self {
-        let (slots, layout) = SrfParams::new(config);
+        let mut plan = Plan::new(config.features);
+        let SrfBlocks { mut conv_stack, mut primary, capsules, lengths } = SrfBlocks::new(&mut plan, config);
+        let layout = plan.finish();
         assert_eq!(values.len(), layout.n_values(), "parameters of the network");
-        let [n_features, n_freq, _] = config.conv_widths();
-        let conv1 = packed_conv(strided(n_features, 1, config.filters), branches(slots.slicer.conv1, values));
-        let conv2 = packed_conv(strided(n_freq, config.filters, config.filters), branches(slots.slicer.conv2, values));
-        let capsulation = capsulation(config.primary_height, config.primary_depth);
-        let mut proj = DenseWeights::new(config.flat_width(), config.primary_height);
-        proj.pack(slots.proj.kernel.of(values), Some(slots.proj.bias.of(values)));
-        let layers = config.capsule_shapes().zip(slots.caps.iter().zip(&slots.ln_caps)).map(|(shape, (caps, norm))| {
-            let mut router = srf::router(config, shape);
-            router.pack(caps.weight.of(values), caps.bias.of(values), caps.own.of(values));
-            CapsuleLayer { router, norm: Norm::new(*norm, values) }
-        });
+        let (params, statistics) = values.split_at(layout.n_trainable());
+        let [conv1, conv2] = conv_stack.packed(params, statistics);
+        let layer = |block: &CapsuleBlock<E>| CapsuleLayer {
+            router: block.capsules.packed(params),
+            norm: Norm::new(&block.norm, params),
+        };
         Self {
-            conv1: ConvStage::new(conv1, slots.slicer.bn1, values),
-            conv2: ConvStage::new(conv2, slots.slicer.bn2, values),
-            proj,
-            encaps: packed_conv(capsulation, branches(slots.encaps, values)),
-            ln_in: Norm::new(slots.ln_in, values),
-            layers: layers.collect(),
-            ln_out: Norm::new(slots.ln_out, values),
+            conv1: ConvStage::new(conv1),
+            conv2: ConvStage::new(conv2),
+            proj: primary.proj.packed(params),
+            encaps: primary.encapsulate.packed(params),
+            ln_in: Norm::new(&primary.norm, params),
+            layers: capsules.iter().map(layer).collect(),
+            ln_out: Norm::new(&lengths.norm, params),
             config: config.clone(),
         }
     }
@@ -100,20 +93,8 @@ impl<E: Element> StreamingSrf<E> {
     }
 }
 
-fn packed_conv<E: Element>(conv: srf_kernels::Conv, branches: [srf_kernels::Branch<'_, E>; 2]) -> ConvWeights<E> {
-    let mut weights = ConvWeights::new(conv);
-    weights.pack(branches);
-    weights
-}
-
 impl<E: Element> ConvStage<E> {
-    fn new(weights: ConvWeights<E>, slots: BatchNormSlots, values: &[E]) -> Self {
-        let [gamma, beta] = [slots.gamma.of(values), slots.beta.of(values)];
-        let [mean, variance] = [slots.moving_mean.of(values), slots.moving_var.of(values)];
-        // As the batch norm of training computes them, operation by operation.
-        let inverse = |c: usize| E::ONE / (variance[c] + E::from_f64(EPSILON)).sqrt();
-        let scale: Vec<E> = (0..gamma.len()).map(|c| gamma[c] * inverse(c)).collect();
-        let shift = (0..gamma.len()).map(|c| beta[c] - mean[c] * scale[c]).collect();
+    fn new((weights, [scale, shift]): (ConvWeights<E>, [Vec<E>; 2])) -> Self {
         Self { weights, scale, shift }
     }
 
@@ -129,8 +110,9 @@ impl<E: Element> ConvStage<E> {
 }
 
 impl<E: Element> Norm<E> {
-    fn new(slots: NormSlots, values: &[E]) -> Self {
-        Self { gamma: slots.gamma.of(values).to_vec(), beta: slots.beta.of(values).to_vec() }
+    fn new(norm: &LayerNorm<E>, params: &[E]) -> Self {
+        let [gamma, beta] = norm.params(params).map(<[E]>::to_vec);
+        Self { gamma, beta }
     }
 
     fn run(&self, x: &[E], saved: &mut Vec<E>, y: &mut Vec<E>) {
@@ -140,7 +122,7 @@ impl<E: Element> Norm<E> {
     }
 }
 
-/// Makes the length `len` without caring for the contents.
+/// Makes the length `len`; the contents are unspecified.
 fn resize<E: Element>(values: &mut Vec<E>, len: usize) {
     values.resize(len, E::ZERO);
 }
@@ -156,7 +138,7 @@ pub struct SrfStream<E> {
     /// What each capsule layer's last slice leaves to the next: its outputs, or what its routing wants.
     states: Vec<Vec<E>>,
     scratch: Scratch<E>,
-    /// What the routing decides, if anybody looks.
+    /// Records what the routing decides, if opened.
     taps: Option<Box<Taps<E>>>,
 }
 
@@ -172,9 +154,8 @@ impl<E: Element> SrfStream<E> {
     fn new(net: Arc<StreamingSrf<E>>) -> Self {
         let config = &net.config;
         let [features, halves, _] = config.conv_widths();
-        let of_layer = |shape: crate::config::CapsuleShape| {
-            Window::new(shape.in_height * shape.in_depth, shape.window(), 1, [shape.window_left, shape.window_right])
-        };
+        let of_layer =
+            |shape: CapsuleShape| Window::new(shape.in_height * shape.in_depth, shape.window(), 1, shape.margin());
         Self {
             frames: Window::new(features, 3, 2, [1, 1]),
             halves: Window::new(halves * config.filters, 3, 2, [1, 1]),
@@ -187,13 +168,13 @@ impl<E: Element> SrfStream<E> {
         }
     }
 
-    /// Opens a tap on the routing, or closes it with `None`; what the stream computes stays the same.
+    /// Opens a tap on the routing, or closes it with `None`; the results stay the same.
     pub fn tap(&mut self, config: Option<TapConfig>) {
         let layers = self.net.layers.iter().map(|layer| layer.router.routing());
         self.taps = config.map(|config| Box::new(Taps::new(config, layers)));
     }
 
-    /// What an open tap has gathered; whoever reads it clears it.
+    /// What an open tap has gathered; the reader clears it.
     pub fn taps(&mut self) -> Option<&mut Taps<E>> {
         self.taps.as_deref_mut()
     }
@@ -203,21 +184,20 @@ impl<E: Element> SrfStream<E> {
     pub fn accept(&mut self, frames: &[E], log_probs: &mut Vec<E>) {
         let width = self.net.config.features;
         assert!(frames.len().is_multiple_of(width), "whole frames of {width} values, found {} values", frames.len());
-        for some in frames.chunks(FRAMES_AT_A_TIME * width) {
-            self.frames.push(some);
+        for piece in frames.chunks(FRAMES_AT_A_TIME * width) {
+            self.frames.push(piece);
             self.run(false, log_probs);
         }
     }
 
-    /// Appends the log-probabilities of the slices that were waiting for what comes after; the stream is at its start
-    /// again.
+    /// Appends the log-probabilities of the slices that were waiting for look-ahead, and goes back to the start.
     pub fn finish(&mut self, log_probs: &mut Vec<E>) {
         self.frames.end();
         self.run(true, log_probs);
         self.reset();
     }
 
-    /// Forgets everything heard.
+    /// Back to the start.
     pub fn reset(&mut self) {
         self.frames.reset();
         self.halves.reset();
@@ -255,7 +235,7 @@ impl<E: Element> SrfStream<E> {
         for (index, ((layer, window), state)) in net.layers.iter().zip(capsules).zip(states).enumerate() {
             window.push_or_end(a, is_end);
             let tap = taps.as_deref_mut().and_then(|taps| taps.open(index, window.n_ready()));
-            layer.run(window, state, saved, workspace, tap, b);
+            layer.run((window, state), (saved, workspace), tap, b);
             if let Some(taps) = taps {
                 taps.close(index);
             }
@@ -277,10 +257,8 @@ impl<E: Element> CapsuleLayer<E> {
     /// Routes the slices that `window` has ready; `state` is what the slice before left, empty at the start.
     fn run(
         &self,
-        window: &mut Window<E>,
-        state: &mut Vec<E>,
-        saved: &mut Vec<E>,
-        workspace: &mut Workspace<E>,
+        (window, state): (&mut Window<E>, &mut Vec<E>),
+        (saved, workspace): (&mut Vec<E>, &mut Workspace<E>),
         tap: Option<Tap<'_, E>>,
         out: &mut Vec<E>,
     ) {
@@ -296,5 +274,83 @@ impl<E: Element> CapsuleLayer<E> {
         state.clear();
         state.extend_from_slice(last);
         window.advance(n_slices);
+    }
+}
+
+/// What a layer that reads several frames at once still needs of its input.
+struct Window<E> {
+    width: usize,
+    /// Frames that one output needs, and from one output to the next.
+    size: usize,
+    stride: usize,
+    /// Zero frames before the first and after the last.
+    margin: [usize; 2],
+    frames: Vec<E>,
+    /// Whether a real frame came since the start.
+    has_frames: bool,
+}
+
+impl<E: Element> Window<E> {
+    fn new(width: usize, size: usize, stride: usize, margin: [usize; 2]) -> Self {
+        let mut window = Self { width, size, stride, margin, frames: Vec::new(), has_frames: false };
+        window.reset();
+        window
+    }
+
+    /// Back to the start: only the zero frames before the first.
+    fn reset(&mut self) {
+        self.frames.clear();
+        self.push_zeros(self.margin[0]);
+        self.has_frames = false;
+    }
+
+    /// Takes whole frames.
+    fn push(&mut self, frames: &[E]) {
+        self.has_frames |= !frames.is_empty();
+        self.frames.extend_from_slice(frames);
+    }
+
+    /// After the last frame: zeros follow, unless there was no frame at all.
+    fn end(&mut self) {
+        if self.has_frames {
+            self.push_zeros(self.margin[1]);
+        } else {
+            self.frames.clear();
+        }
+    }
+
+    /// Takes whole frames, the last ones if `is_end`.
+    fn push_or_end(&mut self, frames: &[E], is_end: bool) {
+        self.push(frames);
+        if is_end {
+            self.end();
+        }
+    }
+
+    /// Outputs that the frames suffice for.
+    fn n_ready(&self) -> usize {
+        let n_frames = self.frames.len() / self.width;
+        if n_frames < self.size { 0 } else { (n_frames - self.size) / self.stride + 1 }
+    }
+
+    /// The frames that the next `n` outputs need.
+    fn ready(&self, n: usize) -> &[E] {
+        let n_frames = if n == 0 { 0 } else { (n - 1) * self.stride + self.size };
+        &self.frames[..n_frames * self.width]
+    }
+
+    /// Drops the frames that outputs after the next `n` do not need.
+    fn advance(&mut self, n: usize) {
+        self.frames.drain(..(n * self.stride * self.width).min(self.frames.len()));
+    }
+
+    /// Values that it has room for.
+    #[cfg(test)]
+    fn capacity(&self) -> usize {
+        self.frames.capacity()
+    }
+
+    fn push_zeros(&mut self, n: usize) {
+        self.frames.resize(self.frames.len() + n * self.width, E::ZERO);
     }
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use srf_model::config::{
-    AdamConfig, Cmvn, CnnConfig, Couplings, Dropout, Initialiser, LstmConfig, ModelConfig, Recipe, Routing,
+    AdamConfig, Cmvn, CnnConfig, Couplings, Dropout, Initializer, LstmConfig, ModelConfig, Recipe, Routing,
     ScheduleConfig, SrfConfig, Start, TransformerConfig,
 };
 use srf_model::params::Layout;
@@ -158,7 +158,7 @@ fn the_header_of_every_recipe_tells_what_it_amounts_to() {
         let summary = load(name).summary();
         let stated = |key: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(&format!("# {key}: ")));
-            line.unwrap_or_else(|| panic!("{name} does not tell its {key}")).to_owned()
+            line.unwrap_or_else(|| panic!("{name} does not state its {key}")).to_owned()
         };
         assert_eq!(stated("parameters").replace(',', ""), summary.parameters.total.to_string(), "{name}");
         let whole = || "the whole utterance".to_owned();
@@ -286,7 +286,7 @@ fn defaults_are_networks_of_the_timit_table() {
 fn the_two_readings_of_srf_7l_differ_where_text_and_code_do() {
     let (paper, authors) = (load("timit/srf-7l"), load("timit/srf-7l-authors"));
     assert_eq!(*srf(&paper), SrfConfig::new(63), "the defaults are those of SRF-7L");
-    assert_eq!(srf(&paper).initialiser, Initialiser::Normal, "that of the text hardly learns");
+    assert_eq!(srf(&paper).initializer, Initializer::Normal, "that of the text hardly learns");
     assert_eq!((paper.features.cmvn, paper.features.cmvn_variance), (Cmvn::Speaker, true));
     let dropout = Dropout { conv: 0.2, input: 0.1, between: 0.1 };
     let as_coded = SrfConfig { dropout, ..srf(&paper).clone() };

@@ -9,12 +9,11 @@ use rayon::ThreadPoolBuilder;
 use srf_kernels::routing::{GradientPaths, Router, Utterance, UtteranceBack, Workspace};
 use srf_model::config::{AdamConfig, Dropout, ModelConfig, Recipe, SrfConfig};
 use srf_model::frames::Frames;
-use srf_model::init::initialise;
-use srf_model::layers::Draw;
-use srf_model::network::{Mode, Network};
+use srf_model::layers::router;
+use srf_model::network::{DropoutSeed, Mode, Network};
 use srf_model::optim::Adam;
+use srf_model::params::Params;
 use srf_model::random::Random;
-use srf_model::srf::router;
 
 const MAX_UTTERANCES: usize = 9;
 
@@ -160,7 +159,7 @@ fn small_networks() -> Vec<ModelConfig> {
 fn train(config: &ModelConfig, n: usize) -> Vec<u32> {
     let (mut net, layout) = Network::<f32>::new(config);
     let layout = Arc::new(layout);
-    let mut values = initialise::<f32>(Arc::clone(&layout), 7).values;
+    let mut values = Params::<f32>::initialize(Arc::clone(&layout), 7).values;
     let mut adam = Adam::new(AdamConfig::default(), layout.n_trainable());
     let mut x = Frames::new(config.n_features(), net.margin());
     x.resize_for((0..n).map(|u| 12 + 9 * (u * 5 % 7)));
@@ -170,8 +169,8 @@ fn train(config: &ModelConfig, n: usize) -> Vec<u32> {
     }
     let (labels, names): (Vec<&[u32]>, Vec<u64>) = (vec![&[1, 5, 2]; n], (0..n as u64).collect());
     for step in 1..=3 {
-        let draw = Some(Draw { seed: step, utterances: &names });
-        let mode = Mode { uses_batch_statistics: true, draw, ..Mode::default() };
+        let dropout = Some(DropoutSeed { seed: step, utterances: &names });
+        let mode = Mode { uses_batch_statistics: true, dropout, ..Mode::default() };
         let mut gradient = vec![0.0; layout.n_trainable()];
         net.forward(&mut values, mode, &x);
         net.loss(&labels);

@@ -7,7 +7,7 @@ use srf_kernels::{CtcLoss, log_softmax};
 use srf_model::config::ModelConfig;
 use srf_model::frames::Frames;
 use srf_model::inference::Inference;
-use srf_model::loss::BatchLoss;
+use srf_model::network::BatchLoss;
 use srf_model::params::{Layout, Params};
 
 use super::file::Golden;

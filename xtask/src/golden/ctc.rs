@@ -1,4 +1,4 @@
-//! The CTC cases of a golden file: losses and gradients compared, infeasible labels expected to be told.
+//! The CTC cases of a golden file: losses and gradients compared, infeasible labels expected to be reported.
 
 use std::collections::BTreeSet;
 
@@ -34,7 +34,7 @@ fn check_case(golden: &Golden, case: &str) -> anyhow::Result<Vec<Finding>> {
     ensure!(blank < n_classes, "ctc.{case}: blank is {blank}, expected one of {n_classes} classes");
     let mut found = (Vec::new(), Vec::new());
     let mut expected = (Vec::new(), Vec::new());
-    let mut n_told = 0;
+    let mut n_infeasible = 0;
     for u in 0..n {
         let from = u * n_frames * n_classes;
         let used = &logits.values[from..][..lengths[u] * n_classes];
@@ -54,17 +54,17 @@ fn check_case(golden: &Golden, case: &str) -> anyhow::Result<Vec<Finding>> {
                     "ctc.{case}: utterance {u} is infeasible here, its loss {} there",
                     losses[u]
                 );
-                n_told += 1;
+                n_infeasible += 1;
             }
             CtcLoss::BadLabel { position } => anyhow::bail!("ctc.{case}: utterance {u} has a bad label at {position}"),
         }
     }
     if found.0.is_empty() {
-        return Ok(vec![Finding::new(format!("{case}: {n_told} infeasible, told"), 0.0, 0.0)]);
+        return Ok(vec![Finding::new(format!("{case}: {n_infeasible} infeasible"), 0.0, 0.0)]);
     }
-    let told = if n_told > 0 { format!(" ({n_told} infeasible, told)") } else { String::new() };
+    let note = if n_infeasible > 0 { format!(" ({n_infeasible} infeasible)") } else { String::new() };
     Ok(vec![
-        Finding::new(format!("{case}: losses{told}"), error(found.0, expected.0), LOSSES),
+        Finding::new(format!("{case}: losses{note}"), error(found.0, expected.0), LOSSES),
         Finding::new(format!("{case}: gradients"), error(found.1, expected.1), GRADIENTS),
     ])
 }

@@ -1,12 +1,11 @@
-//! What can be wrong with a configuration, and where: TOML text and an error in, one line out.
+//! What can be wrong with a configuration, and where, in one line.
 
-use std::fmt;
-use std::fs::File;
-use std::io::{self, Read, Take};
 use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 use serde::Deserialize;
 use srf_audio::features::FeaturesConfigError;
+use srf_base::files::read_text_at_most;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -16,12 +15,11 @@ const MAX_CONFIG_BYTES: u64 = 1 << 20;
 /// A value outside its bounds.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("`{key}` is {found}, expected {expected}")]
+#[allow(missing_docs)] // the message says what the fields are
 pub struct InvalidConfig {
     /// The key with its tables, as in `model.dropout.input`.
     pub key: String,
-    /// The value it has.
     pub found: String,
-    /// The values it may have.
     pub expected: String,
 }
 
@@ -61,42 +59,21 @@ impl From<FeaturesConfigError> for InvalidConfig {
 /// Why a configuration could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs)] // the messages say what the fields are
 pub enum ReadConfigError {
-    /// The file could not be opened or read.
     #[error("could not read `{path}`")]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The file is far larger than any configuration.
+    Io { path: PathBuf, source: io::Error },
     #[error("`{path}` is longer than {most} bytes, the most a configuration may have")]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-        /// The limit.
-        most: u64,
-    },
+    TooLarge { path: PathBuf, most: u64 },
     /// Not TOML, an unknown or missing key, or a value of the wrong kind.
     #[error("{place}: {message}")]
-    Syntax {
-        /// Path and line.
-        place: String,
-        /// What was found and expected.
-        message: String,
-    },
+    Syntax { place: String, message: String },
     /// A value outside its bounds.
     #[error("{place}: {problem}")]
-    Invalid {
-        /// Path, and the line where the key stands in the file.
-        place: String,
-        /// The key, its value and its bounds.
-        problem: InvalidConfig,
-    },
+    Invalid { place: String, problem: InvalidConfig },
 }
 
-/// A text and the path it came from, to tell places.
+/// A text and the path it came from.
 #[derive(Clone, Copy)]
 pub(super) struct Source<'a> {
     pub(super) path: &'a Path,
@@ -149,14 +126,9 @@ pub(super) fn plain_message(error: &toml::de::Error) -> String {
 
 /// The text of a configuration file, if it is not too large for one.
 pub(super) fn read_text(path: &Path) -> Result<String, ReadConfigError> {
-    let io = |source| ReadConfigError::Io { path: path.to_owned(), source };
-    let mut text = String::new();
-    let mut limited: Take<File> = File::open(path).map_err(io)?.take(MAX_CONFIG_BYTES + 1);
-    limited.read_to_string(&mut text).map_err(io)?;
-    if limited.limit() == 0 {
-        return Err(ReadConfigError::TooLarge { path: path.to_owned(), most: MAX_CONFIG_BYTES });
-    }
-    Ok(text)
+    let text = read_text_at_most(path, MAX_CONFIG_BYTES);
+    text.map_err(|source| ReadConfigError::Io { path: path.to_owned(), source })?
+        .ok_or_else(|| ReadConfigError::TooLarge { path: path.to_owned(), most: MAX_CONFIG_BYTES })
 }
 
 /// The reader's words for Rust types, in words for people who write TOML.

@@ -1,4 +1,4 @@
-//! Good configurations are understood; bad ones are told in one line with place, finding and expectation.
+//! Good configurations are understood; bad ones are reported in one line: place, found, expected.
 
 use std::path::Path;
 
@@ -12,15 +12,15 @@ fn parse(text: &str) -> Result<Recipe, String> {
     Recipe::parse(text, Path::new("r.toml")).map_err(|error| error.to_string())
 }
 
-/// The line told for a `[model]` table with 5 classes and these further keys.
-fn told(keys: &str) -> String {
+/// The error for a `[model]` table with 5 classes and these further keys.
+fn message(keys: &str) -> String {
     let line = parse(&format!("[model]\narchitecture = \"srf\"\nclasses = 5\n{keys}\n")).unwrap_err();
     assert!(!line.contains('\n'), "more than a line: {line}");
     line
 }
 
 #[test]
-fn classes_are_all_that_must_be_told() {
+fn only_classes_must_be_given() {
     let recipe = parse("[model]\narchitecture = \"srf\"\nclasses = 63").unwrap();
     assert_eq!(recipe.model, ModelConfig::Srf(SrfConfig::new(63)));
     assert_eq!(recipe.features.n_features(), 123);
@@ -54,7 +54,7 @@ fn one_layer_goes_from_primary_to_class_capsules() {
 }
 
 #[test]
-fn values_out_of_bounds_are_told_with_line_key_value_and_bounds() {
+fn values_out_of_bounds_are_reported_with_line_key_value_and_bounds() {
     let cases = [
         ("layers = 0", "r.toml:4: `model.layers` is 0, expected 1 to 100"),
         ("primary_height = 0", "r.toml:4: `model.primary_height` is 0, expected 1 to 4096"),
@@ -84,7 +84,7 @@ fn values_out_of_bounds_are_told_with_line_key_value_and_bounds() {
         ),
     ];
     for (keys, expected) in cases {
-        assert_eq!(told(keys), expected);
+        assert_eq!(message(keys), expected);
     }
     assert_eq!(
         parse("[model]\narchitecture = \"srf\"\nclasses = 2").unwrap_err(),
@@ -93,7 +93,7 @@ fn values_out_of_bounds_are_told_with_line_key_value_and_bounds() {
 }
 
 #[test]
-fn choices_of_routing_that_make_no_sense_are_told_in_one_line() {
+fn choices_of_routing_that_make_no_sense_are_reported_in_one_line() {
     let cases = [
         (
             "routing = \"em\"\ncouplings = \"min_max\"",
@@ -127,7 +127,7 @@ fn choices_of_routing_that_make_no_sense_are_told_in_one_line() {
         ),
     ];
     for (keys, expected) in cases {
-        assert_eq!(told(keys), expected);
+        assert_eq!(message(keys), expected);
     }
     let first = SrfConfig::new(5);
     assert!(routed(&first).iter().all(|config| config.validate().is_ok()));
@@ -143,7 +143,7 @@ fn a_network_without_choices_of_routing_is_written_without_their_keys() {
 }
 
 #[test]
-fn unknown_keys_and_values_of_the_wrong_kind_are_told_with_their_line() {
+fn unknown_keys_and_values_of_the_wrong_kind_are_reported_with_their_line() {
     let cases = [
         ("layers = \"7\"", "r.toml:4: found string \"7\", expected a whole number, 0 or more, in `layers`"),
         ("layers = 7.5", "r.toml:4: found floating point `7.5`, expected a whole number, 0 or more, in `layers`"),
@@ -168,14 +168,14 @@ fn unknown_keys_and_values_of_the_wrong_kind_are_told_with_their_line() {
         ("layers 7", "r.toml:4: key with no value, expected `=`"),
     ];
     for (keys, expected) in cases {
-        assert_eq!(told(keys), expected);
+        assert_eq!(message(keys), expected);
     }
-    let line = told("heigth = 3");
+    let line = message("heigth = 3");
     assert!(line.starts_with("r.toml:4: unknown key `heigth`, expected one of `features`, `classes`, "), "{line}");
 }
 
 #[test]
-fn tables_that_are_missing_unknown_or_no_tables_are_told() {
+fn tables_that_are_missing_unknown_or_not_tables_are_reported() {
     assert_eq!(parse("").unwrap_err(), "r.toml:1: missing key `model`");
     assert_eq!(parse("[model]\nclasses = 5").unwrap_err(), "r.toml:1: missing key `architecture`");
     assert_eq!(parse("\n[model]\narchitecture = \"srf\"").unwrap_err(), "r.toml:2: missing key `classes`");
@@ -296,7 +296,7 @@ pub(crate) fn any_srf() -> impl Strategy<Value = SrfConfig> {
             class_depth,
             window_left: left,
             window_right: right,
-            initialiser: if is_normal { Initialiser::Normal } else { Initialiser::FanAvg },
+            initializer: if is_normal { Initializer::Normal } else { Initializer::FanAvg },
             gradient: Gradient { through_iterations, through_time },
             dropout: Dropout { between, ..Dropout::default() },
             ..SrfConfig::new(classes)
@@ -325,7 +325,7 @@ proptest! {
         let mut bytes = std::fs::read(path).unwrap();
         let at = at.min(bytes.len() - 1);
         if cut { bytes.truncate(at) } else { bytes[at] = byte }
-        let told = parse(&String::from_utf8_lossy(&bytes)).err().unwrap_or_default();
-        prop_assert!(!told.contains('\n'), "more than a line: {}", told);
+        let message = parse(&String::from_utf8_lossy(&bytes)).err().unwrap_or_default();
+        prop_assert!(!message.contains('\n'), "more than a line: {}", message);
     }
 }

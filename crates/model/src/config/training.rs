@@ -1,11 +1,13 @@
-//! The table `[training]`: how long, on how much at a time, with which rate of learning.
+//! The tables `[training]` and `[training.augment]`: epochs, batches, learning rate, augmentation.
 
 use serde::{Deserialize, Serialize};
 
-use super::{AugmentConfig, InvalidConfig};
+use super::InvalidConfig;
 
 const MAX_EPOCHS: usize = 1_000_000;
 const MAX_BATCH_FRAMES: usize = 100_000_000;
+const MAX_SPEEDS: usize = 64;
+const MAX_MASKS: usize = 1000;
 
 /// How a model is trained.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -18,16 +20,16 @@ pub struct TrainingConfig {
     /// The final model is the mean of the models after this many last epochs.
     #[serde(default = "default_average_epochs")]
     pub average_epochs: usize,
-    /// Where every random choice starts: initial weights, dropout, order of batches.
+    /// The seed of every random choice: initial weights, dropout, order of batches.
     #[serde(default = "default_seed")]
     pub seed: u64,
-    /// Largest norm of the whole gradient; longer ones are scaled down to it. Absent: no limit.
+    /// Largest norm of the whole gradient; longer ones are scaled down to it. `None`: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clip_norm: Option<f64>,
-    /// Stop after this many epochs in a row without a smaller loss on `dev`. Absent: never before the last epoch.
+    /// Stop after this many epochs in a row without a smaller loss on `dev`. `None`: never before the last epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patience: Option<usize>,
-    /// Batches that may be left out because their loss or gradient is not finite, before the training stops.
+    /// How many batches may be skipped because their loss or gradient is not finite before training stops.
     #[serde(default = "default_max_skipped")]
     pub max_skipped: usize,
     /// Utterances of `dev` that are recognised after each epoch to measure the error rate.
@@ -36,10 +38,10 @@ pub struct TrainingConfig {
     /// How utterances differ from epoch to epoch.
     #[serde(default, skip_serializing_if = "is_off")]
     pub augment: AugmentConfig,
-    /// The optimiser.
+    /// The optimizer.
     #[serde(default)]
     pub adam: AdamConfig,
-    /// The rate of learning: `[training.schedule.warmup]` or `[training.schedule.constant]`.
+    /// The learning rate: `[training.schedule.warmup]` or `[training.schedule.constant]`.
     pub schedule: ScheduleConfig,
 }
 
@@ -55,7 +57,7 @@ pub struct AdamConfig {
     pub epsilon: f64,
 }
 
-/// The rate of learning as a function of step and epoch.
+/// The learning rate as a function of step and epoch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum ScheduleConfig {
@@ -64,7 +66,7 @@ pub enum ScheduleConfig {
     Warmup {
         /// Steps of rising rate (n_w).
         steps: u64,
-        /// Width that the rate is scaled by (d): 1, or the width of the embedding.
+        /// Width by which the rate is scaled (d): 1, or the width of the embedding.
         #[serde(default = "default_dimension")]
         dimension: usize,
         /// The factor κ by epoch.
@@ -172,4 +174,79 @@ fn validate_kappa(kappa: &[KappaStep]) -> Result<(), InvalidConfig> {
 
 fn unless_positive(key: &str, value: f64) -> Result<(), InvalidConfig> {
     InvalidConfig::unless(value > 0.0 && value.is_finite(), key, value, "a number greater than 0")
+}
+
+/// How utterances are varied from epoch to epoch; the default leaves them alone.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AugmentConfig {
+    /// One of these speeds is drawn for each utterance, such as `[0.9, 1.0, 1.1]`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub speeds: Vec<f64>,
+    /// Noise added to the samples.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub noise: Option<NoiseConfig>,
+    /// Masks over the features.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub masks: Option<MaskConfig>,
+}
+
+/// Noise at a signal-to-noise ratio.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NoiseConfig {
+    /// The fraction of utterances that get noise.
+    pub probability: f32,
+    /// The loudest noise.
+    pub min_snr_db: f32,
+    /// The softest noise.
+    pub max_snr_db: f32,
+}
+
+/// SpecAugment: stretches of time and bands of frequency are set to zero, the mean of normalized features.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MaskConfig {
+    /// How many bands.
+    pub n_bands: usize,
+    /// A band has from 0 to this many bins.
+    pub max_bins: usize,
+    /// How many stretches.
+    pub n_stretches: usize,
+    /// A stretch has from 0 to this many frames.
+    pub max_frames: usize,
+    /// And no more than this many percent of the utterance.
+    pub max_percent: usize,
+}
+
+impl AugmentConfig {
+    /// Checks every value against its bounds.
+    pub fn validate(&self) -> Result<(), InvalidConfig> {
+        let key = "training.augment.speeds";
+        InvalidConfig::unless_within(key, self.speeds.len(), 0, MAX_SPEEDS)?;
+        for speed in &self.speeds {
+            InvalidConfig::unless((0.5..=2.0).contains(speed), key, speed, "speeds from 0.5 to 2")?;
+        }
+        self.noise.iter().try_for_each(NoiseConfig::validate)?;
+        self.masks.iter().try_for_each(MaskConfig::validate)
+    }
+}
+
+impl NoiseConfig {
+    fn validate(&self) -> Result<(), InvalidConfig> {
+        let Self { probability, min_snr_db, max_snr_db } = *self;
+        let is_probability = (0.0..=1.0).contains(&probability);
+        InvalidConfig::unless(is_probability, "training.augment.noise.probability", probability, "0 to 1")?;
+        let is_range = min_snr_db <= max_snr_db && min_snr_db.is_finite() && max_snr_db.is_finite();
+        let found = format_args!("{min_snr_db} with a largest ratio of {max_snr_db}");
+        InvalidConfig::unless(is_range, "training.augment.noise.min_snr_db", found, "two numbers, the smaller first")
+    }
+}
+
+impl MaskConfig {
+    fn validate(&self) -> Result<(), InvalidConfig> {
+        InvalidConfig::unless_within("training.augment.masks.max_percent", self.max_percent, 0, 100)?;
+        InvalidConfig::unless_within("training.augment.masks.n_bands", self.n_bands, 0, MAX_MASKS)?;
+        InvalidConfig::unless_within("training.augment.masks.n_stretches", self.n_stretches, 0, MAX_MASKS)
+    }
 }

@@ -48,6 +48,6 @@ fn a_slice_comes_as_soon_as_its_look_ahead_is_there_or_at_the_end() {
         stream.reset();
         log_probs.clear();
         stream.finish(&mut log_probs);
-        assert!(log_probs.is_empty(), "nothing was heard since the reset: {config:?}");
+        assert!(log_probs.is_empty(), "nothing since the reset: {config:?}");
     }
 }

@@ -1,11 +1,11 @@
-//! What concerns single layers and not the front end they form.
+//! Single layers.
 
 use srf_kernels::Conv;
 use srf_kernels::check::{dot, gradient_error};
-use srf_kernels::routing::{GradientPaths, Router, Routing, Workspace};
 
 use super::*;
-use crate::frames::Frames;
+use crate::config::{CapsuleShape, Routing, SrfConfig};
+use crate::params::{Layout, Plan};
 use crate::random::Random;
 
 /// Lengths of the utterances that gradients are checked on; one has no frames.
@@ -26,8 +26,8 @@ fn random_frames(name: &str, width: usize, margin: [usize; 2]) -> Frames<f64> {
 /// Writes the real frames of all utterances.
 fn fill(frames: &mut Frames<f64>, mut values: &[f64]) {
     for frames in frames.each_real_mut() {
-        let (some, rest) = values.split_at(frames.len());
-        frames.copy_from_slice(some);
+        let (part, rest) = values.split_at(frames.len());
+        frames.copy_from_slice(part);
         values = rest;
     }
 }
@@ -50,7 +50,7 @@ fn gradients_are_summed_in_the_order_of_utterances() {
 #[test]
 fn halving_convolutions_give_half_the_frames_rounded_up() {
     let conv = Conv { kernel: [3, 3], stride: [2, 2], n_freq: 5, pad_freq: [1, 1], n_channels: 1, n_filters: 2 };
-    let layer = ConvMaxout::<f32>::new(conv, [1, 1], 0.0, 0);
+    let layer = ConvMaxout::<f32>::new(Plan::new(1).layer("conv", &[]), conv, [1, 1], (0.0, 0));
     assert_eq!([0, 1, 2, 3, 4, 5].map(|n| layer.n_frames_out(n)), [0, 1, 1, 2, 2, 3]);
 }
 
@@ -61,124 +61,133 @@ fn moving_averages_follow_the_unbiased_variance_of_real_frames() {
     x.real_mut(0).copy_from_slice(&[1.0, 2.0, 3.0, 4.0]);
     x.real_mut(1).copy_from_slice(&[5.0, 9.0]);
     let mut y = Frames::new(2, [1, 1]);
-    let (mut mean, mut variance) = ([0.0, 0.0], [1.0, 1.0]);
-    let mut layer = BatchNorm::new(2);
-    let params = NormParams { gamma: &[1.0, 1.0], beta: &[0.0, 0.0] };
-    let statistics = Statistics::Batch { moving_mean: &mut mean, moving_variance: &mut variance };
-    layer.forward(params, statistics, &x, &mut y);
-    // Channel 0 holds 1, 3, 5: mean 3, squared deviations 8, so 8/2 unbiased and 8/3 to normalise.
+    let mut layer = BatchNorm::new(Plan::new(1).layer("bn", &[]), 2);
+    let (params, mut statistics) = ([1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]);
+    let mode = Mode { uses_batch_statistics: true, ..Mode::default() };
+    let mut workspace = Workspace::default();
+    let pass = &mut Forward { params: &params, statistics: &mut statistics, mode, workspace: &mut workspace };
+    layer.forward(pass, &x, &mut y);
+    let [mean, variance] = [&statistics[..2], &statistics[2..]];
+    // Channel 0 holds 1, 3, 5: mean 3, squared deviations 8, so 8/2 unbiased and 8/3 to normalize.
     assert!((mean[0] - 0.03).abs() < 1e-15 && (mean[1] - 0.05).abs() < 1e-15, "{mean:?}");
     assert!((variance[0] - 1.03).abs() < 1e-15 && (variance[1] - (0.99 + 0.13)).abs() < 1e-15, "{variance:?}");
-    let normalised = (1.0 - 3.0) / (8.0f64 / 3.0 + 1e-3).sqrt();
-    assert!((y.real(0)[0] - normalised).abs() < 1e-15);
+    let normalized = (1.0 - 3.0) / (8.0f64 / 3.0 + 1e-3).sqrt();
+    assert!((y.real(0)[0] - normalized).abs() < 1e-15);
 }
 
 #[test]
 fn gradients_of_lengths_equal_finite_differences() {
     let (height, depth) = (3, 4);
     let x = random_frames("x", height * depth, [2, 1]);
-    let grad_y = random_frames("dy", height, [0, 0]);
+    let d_y = random_frames("dy", height, [0, 0]);
     let layer = Lengths::new(depth);
     let mut y = Frames::new(height, [0, 0]);
     layer.forward(&x, &mut y);
     let first: f64 = x.real(0)[..depth].iter().map(|x| x * x).sum();
     assert!((y.real(0)[0] - first.sqrt()).abs() < 1e-6, "{} {first}", y.real(0)[0]);
-    let mut grad_x = Frames::new(height * depth, [2, 1]);
-    layer.backward(&x, &y, &grad_y, &mut grad_x);
-    let error = gradient_error(&real(&x), &real(&grad_x), |moved| {
+    let mut d_x = Frames::new(height * depth, [2, 1]);
+    layer.backward(&x, &y, &d_y, &mut d_x);
+    let error = gradient_error(&real(&x), &real(&d_x), |moved| {
         let mut x = x.clone();
         fill(&mut x, moved);
         layer.forward(&x, &mut y);
-        dot(&real(&y), &real(&grad_y))
+        dot(&real(&y), &real(&d_y))
     });
     assert!(error < 1e-8, "{error}");
 }
 
 #[test]
-fn dropout_drops_the_same_values_of_an_utterance_on_both_ways_and_in_any_batch() {
+fn dropout_drops_the_same_values_of_an_utterance_in_both_passes_and_in_any_batch() {
     let names = [11, 12, 13, 14];
-    let draw = Some(Draw { seed: 4, utterances: &names });
+    let mode_of = |utterances| Mode { dropout: Some(DropoutSeed { seed: 4, utterances }), ..Mode::default() };
+    let mode = mode_of(&names[..]);
     let layer = Dropout::new(0.4, 7);
-    let (x, grad_y) = (random_frames("x", 20, [1, 2]), random_frames("dy", 20, [1, 2]));
-    let (mut y, mut grad_x) = (x.clone(), grad_y.clone());
-    layer.apply(draw, &mut y);
-    layer.apply(draw, &mut grad_x);
-    let error = gradient_error(&real(&x), &real(&grad_x), |moved| {
+    let (x, d_y) = (random_frames("x", 20, [1, 2]), random_frames("dy", 20, [1, 2]));
+    let (mut y, mut d_x) = (x.clone(), d_y.clone());
+    layer.apply(mode, &mut y);
+    layer.apply(mode, &mut d_x);
+    let error = gradient_error(&real(&x), &real(&d_x), |moved| {
         fill(&mut y, moved);
-        layer.apply(draw, &mut y);
-        dot(&real(&y), &real(&grad_y))
+        layer.apply(mode, &mut y);
+        dot(&real(&y), &real(&d_y))
     });
     // The loss is linear: nothing but rounding, 1e-16 of a loss of some tens at steps of 1e-5.
     assert!(error < 1e-9, "{error}");
-    let n_dropped = real(&grad_x).iter().filter(|&&g| g == 0.0).count();
+    let n_dropped = real(&d_x).iter().filter(|&&g| g == 0.0).count();
     // 180 draws at 0.4: 72, and five standard deviations of 6.6.
     assert!((39..=105).contains(&n_dropped), "{n_dropped}");
     let mut alone = Frames::new(20, [0, 0]);
     alone.resize_for([LENGTHS[3]]);
-    alone.real_mut(0).copy_from_slice(grad_y.real(3));
-    layer.apply(Some(Draw { seed: 4, utterances: &names[3..] }), &mut alone);
-    assert_eq!(alone.real(0), grad_x.real(3));
-    alone.real_mut(0).copy_from_slice(grad_y.real(3));
-    Dropout::new(0.4, 8).apply(Some(Draw { seed: 4, utterances: &names[3..] }), &mut alone);
-    assert_ne!(alone.real(0), grad_x.real(3), "another layer drops others");
-    alone.real_mut(0).copy_from_slice(grad_x.real(3));
-    layer.apply(None, &mut alone);
-    assert_eq!(alone.real(0), grad_x.real(3), "inference drops nothing");
+    alone.real_mut(0).copy_from_slice(d_y.real(3));
+    layer.apply(mode_of(&names[3..]), &mut alone);
+    assert_eq!(alone.real(0), d_x.real(3));
+    alone.real_mut(0).copy_from_slice(d_y.real(3));
+    Dropout::new(0.4, 8).apply(mode_of(&names[3..]), &mut alone);
+    assert_ne!(alone.real(0), d_x.real(3), "another layer drops others");
+    alone.real_mut(0).copy_from_slice(d_x.real(3));
+    layer.apply(Mode::default(), &mut alone);
+    assert_eq!(alone.real(0), d_x.real(3), "inference drops nothing");
 }
 
-/// Three slices a window of 3 capsules of 2 values, to 4 of 3.
-const ROUTING: Routing = Routing {
-    n_in: 9,
-    n_out: 4,
-    depth_in: 2,
-    depth_out: 3,
-    stride: 6,
-    n_iterations: 2,
-    is_sequential: true,
-    has_padding_class: true,
+/// Windows of three slices of 3 capsules of 2 values, to 4 classes of 3.
+const SHAPE: CapsuleShape = CapsuleShape {
+    window_left: 2,
+    window_right: 0,
+    in_height: 3,
+    in_depth: 2,
+    out_height: 4,
+    out_depth: 3,
+    is_last: true,
 };
+
+fn capsules(routing: Routing, iterations: usize) -> (Capsules<f64>, Layout) {
+    let mut plan = Plan::new(1);
+    let config = SrfConfig { routing, iterations, ..SrfConfig::new(4) };
+    let layer = Capsules::new(plan.layer("caps", &[]), &config, SHAPE);
+    (layer, plan.finish())
+}
+
+fn forward(layer: &mut Capsules<f64>, params: &[f64], mode: Mode<'_>, x: &Frames<f64>, y: &mut Frames<f64>) {
+    let mut workspace = Workspace::default();
+    layer.forward(&mut Forward { params, statistics: &mut [], mode, workspace: &mut workspace }, x, y);
+}
 
 #[test]
 fn gradients_of_capsules_equal_finite_differences() {
-    let n_weights = ROUTING.n_in * ROUTING.n_out * ROUTING.depth_out * ROUTING.depth_in;
-    let n_biases = n_weights / ROUTING.depth_in;
-    for (is_sequential, n_iterations) in [(true, 1), (true, 2), (false, 2)] {
-        let routing = Routing { is_sequential, n_iterations, ..ROUTING };
-        let mut layer = Capsules::<f64>::new(Router::new(routing, None), GradientPaths::FULL);
-        let (x, grad_y) = (random_frames("x", 6, [2, 0]), random_frames("dy", 12, [0, 0]));
-        let [weight, bias] = [random_values("W", n_weights), random_values("b", n_biases)];
-        let (mut y, mut grad_x, mut workspace) = (Frames::new(12, [0, 0]), Frames::new(6, [2, 0]), Workspace::new());
-        layer.forward(CapsuleParams { weight: &weight, bias: &bias, own: &[] }, &x, &mut y, &mut workspace, &mut []);
+    for (routing, iterations) in [(Routing::Sdr, 1), (Routing::Sdr, 2), (Routing::Dr, 2)] {
+        let (mut layer, layout) = capsules(routing, iterations);
+        let (x, d_y) = (random_frames("x", 6, [2, 0]), random_frames("dy", 12, [0, 0]));
+        let params = random_values("W and b", layout.n_trainable());
+        let (mut y, mut d_x) = (Frames::new(12, [0, 0]), Frames::new(6, [2, 0]));
+        let mode = Mode::default();
+        forward(&mut layer, &params, mode, &x, &mut y);
         // Gradients are added to what is there.
-        let (mut d_weight, mut d_bias) = (vec![1.0; n_weights], vec![1.0; n_biases]);
-        let gradient = CapsuleGradient { weight: &mut d_weight, bias: &mut d_bias, own: &mut [] };
-        layer.backward(&x, &y, &grad_y, gradient, &mut grad_x, &mut workspace);
-        let of_params = d_weight.iter().chain(&d_bias).map(|g| g - 1.0);
-        let slopes: Vec<f64> = of_params.chain(real(&grad_x)).collect();
-        let error = gradient_error(&[weight, bias, real(&x)].concat(), &slopes, |moved| {
-            let (weight, rest) = moved.split_at(n_weights);
-            let (bias, frames) = rest.split_at(n_biases);
+        let mut gradient = vec![1.0; params.len()];
+        let mut workspace = Workspace::default();
+        let pass = &mut Backward { params: &params, gradient: &mut gradient, mode, workspace: &mut workspace };
+        layer.backward(pass, &x, &y, &d_y, &mut d_x);
+        let slopes: Vec<f64> = gradient.iter().map(|g| g - 1.0).chain(real(&d_x)).collect();
+        let error = gradient_error(&[params.clone(), real(&x)].concat(), &slopes, |moved| {
+            let (params, frames) = moved.split_at(layout.n_trainable());
             let mut x = x.clone();
             fill(&mut x, frames);
-            layer.forward(CapsuleParams { weight, bias, own: &[] }, &x, &mut y, &mut workspace, &mut []);
-            dot(&real(&y), &real(&grad_y))
+            forward(&mut layer, params, mode, &x, &mut y);
+            dot(&real(&y), &real(&d_y))
         });
-        assert!(error < 1e-8, "{routing:?}: {error}");
+        assert!(error < 1e-8, "{routing:?} {iterations}: {error}");
     }
 }
 
 #[test]
 fn decisions_are_kept_for_every_utterance_and_couplings_sum_to_one() {
-    let Routing { n_in, n_out, depth_in, depth_out, .. } = ROUTING;
-    let mut layer = Capsules::<f64>::new(Router::new(ROUTING, None), GradientPaths::FULL);
+    let (mut layer, layout) = capsules(Routing::Sdr, 2);
+    let (n_in, n_out) = (SHAPE.n_inputs(), SHAPE.out_height);
     let x = random_frames("x", 6, [1, 1]);
-    let weight = random_values("W", n_in * n_out * depth_out * depth_in);
-    let bias = random_values("b", n_in * n_out * depth_out);
-    let params = CapsuleParams { weight: &weight, bias: &bias, own: &[] };
+    let params = random_values("W and b", layout.n_trainable());
     let mut y = Frames::new(12, [0, 0]);
-    let mut decisions = vec![Decisions::default(); LENGTHS.len()];
-    layer.forward(params, &x, &mut y, &mut Workspace::new(), &mut decisions);
-    for (Decisions { couplings, agreements }, n_slices) in decisions.iter().zip(LENGTHS) {
+    forward(&mut layer, &params, Mode { keeps_decisions: true, ..Mode::default() }, &x, &mut y);
+    assert_eq!(layer.decisions().len(), LENGTHS.len());
+    for (Decisions { couplings, agreements }, n_slices) in layer.decisions().iter().zip(LENGTHS) {
         assert_eq!([couplings.len(), agreements.len()], [n_slices * n_in * n_out; 2]);
         for (couplings, agreements) in couplings.chunks(n_out).zip(agreements.chunks(n_out)) {
             let sum: f64 = couplings.iter().sum();
@@ -190,6 +199,7 @@ fn decisions_are_kept_for_every_utterance_and_couplings_sum_to_one() {
         }
     }
     let with_decisions = real(&y);
-    layer.forward(params, &x, &mut y, &mut Workspace::new(), &mut []);
-    assert_eq!(real(&y), with_decisions, "looking changes nothing");
+    forward(&mut layer, &params, Mode::default(), &x, &mut y);
+    assert_eq!(real(&y), with_decisions, "keeping decisions changes nothing");
+    assert!(layer.decisions().is_empty());
 }

@@ -1,5 +1,5 @@
-//! What the tests of every network share: networks with random parameters and random batches, a pass over a batch with
-//! all it gives, and the error of its gradients against finite differences.
+//! What the tests of all networks share: networks with random parameters, random batches, a pass over a batch, and the
+//! error of its gradients against finite differences.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,12 +7,11 @@ use std::sync::Arc;
 use srf_kernels::check::gradient_error;
 use srf_kernels::{CtcLoss, Element};
 
-use super::{Mode, Network};
+use super::{Labels, Mode, Network};
 use crate::config::ModelConfig;
 use crate::frames::Frames;
-use crate::init::initialise;
-use crate::loss::Labels;
-use crate::params::Layout;
+
+use crate::params::{Layout, Params};
 use crate::random::Random;
 
 /// A network with its parameters.
@@ -23,7 +22,7 @@ pub(crate) struct Case<E> {
     pub(crate) values: Vec<E>,
 }
 
-/// What a pass over a batch gives.
+/// The results of a pass over a batch.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Outcome<E> {
     pub(crate) logits: Vec<Vec<E>>,
@@ -40,7 +39,7 @@ impl<E: Element> Case<E> {
         config.validate().unwrap();
         let (net, layout) = Network::new(config);
         let layout = Arc::new(layout);
-        let mut values = initialise(Arc::clone(&layout), seed).values;
+        let mut values = Params::initialize(Arc::clone(&layout), seed).values;
         let mut random = Random::new(seed, "tests of networks");
         for value in &mut values {
             *value += E::from_f64(0.4 * random.uniform() - 0.2);
@@ -126,7 +125,7 @@ pub(crate) fn worst_error(
     worst
 }
 
-/// Labels by the likeliest class of each slice: repeats merged, blanks removed.
+/// Labels by the most probable class of each slice: repeats merged, blanks removed.
 pub(crate) fn greedy(logits: &[f32], n_classes: usize) -> Vec<u32> {
     let mut classes: Vec<usize> = logits
         .chunks(n_classes)

@@ -1,5 +1,5 @@
 //! Networks of every architecture: against finite differences; alone, in batches and on several threads; learning;
-//! memory that is used again. What is peculiar to capsules is tested beside them.
+//! memory that is used again. What only capsules have is tested with them.
 
 use super::testing::{Case, greedy, only, worst_error};
 use super::*;
@@ -45,14 +45,14 @@ fn other_networks(features: usize, classes: usize, size: usize, rate: f64) -> Ve
     let forward = Directions::Forward;
     vec![
         ModelConfig::Lstm(lstm.clone()),
-        ModelConfig::Lstm(LstmConfig { merge: Merge::Average, front_end: true, ..lstm.clone() }),
+        ModelConfig::Lstm(LstmConfig { merge: Merge::Average, conv_stack: true, ..lstm.clone() }),
         ModelConfig::Lstm(LstmConfig { directions: forward, ..lstm.clone() }),
-        ModelConfig::Lstm(LstmConfig { directions: forward, front_end: true, ..lstm }),
+        ModelConfig::Lstm(LstmConfig { directions: forward, conv_stack: true, ..lstm }),
         ModelConfig::Cnn(cnn.clone()),
-        ModelConfig::Cnn(CnnConfig { front_end: true, pool: 1, ..cnn }),
+        ModelConfig::Cnn(CnnConfig { conv_stack: true, pool: 1, ..cnn }),
         ModelConfig::Transformer(transformer.clone()),
         ModelConfig::Transformer(TransformerConfig {
-            front_end_statistics: false,
+            conv_stack_statistics: false,
             distance_penalty: false,
             heads: 1,
             ..transformer
@@ -80,11 +80,11 @@ fn capsule_networks(features: usize, classes: usize, size: usize, rate: f64) -> 
 #[test]
 fn gradients_of_every_tensor_equal_finite_differences() {
     let (names, labels): ([u64; 4], [Labels<'_>; 4]) = ([7, 3, 9, 1], [&[1, 1, 3], &[], &[2], &[]]);
-    let draw = Some(Draw { seed: 5, utterances: &names });
+    let dropout = Some(DropoutSeed { seed: 5, utterances: &names });
     let modes = [
         Mode::default(),
         Mode { uses_batch_statistics: true, ..Mode::default() },
-        Mode { uses_batch_statistics: true, draw, ..Mode::default() },
+        Mode { uses_batch_statistics: true, dropout, ..Mode::default() },
     ];
     for config in other_networks(6, 5, 3, 0.3) {
         let mut case = Case::<f64>::new(&config, 2);
@@ -126,8 +126,8 @@ fn one_thread_and_many_give_the_same_bits_in_training() {
             pool.install(|| {
                 let mut case = Case::<f32>::new(&config, 4);
                 let x = case.batch(6, &[41, 17, 64, 3, 29]);
-                let draw = Some(Draw { seed: 8, utterances: &names });
-                let mode = Mode { uses_batch_statistics: true, draw, ..Mode::default() };
+                let dropout = Some(DropoutSeed { seed: 8, utterances: &names });
+                let mode = Mode { uses_batch_statistics: true, dropout, ..Mode::default() };
                 case.run(mode, &x, &labels)
             })
         };
@@ -143,15 +143,15 @@ fn one_thread_and_many_give_the_same_bits_in_training() {
 fn nothing_of_a_larger_batch_is_left_in_the_next_one() {
     let labels: [Labels<'_>; 3] = [&[1, 2], &[], &[4, 4, 5]];
     let names = [5, 6, 7];
-    let draw = Some(Draw { seed: 8, utterances: &names });
-    let mode = Mode { uses_batch_statistics: true, draw, ..Mode::default() };
+    let dropout = Some(DropoutSeed { seed: 8, utterances: &names });
+    let mode = Mode { uses_batch_statistics: true, dropout, ..Mode::default() };
     for config in networks(23, 21, 19, 0.3) {
         let mut used = Case::<f32>::new(&config, 4);
         let values = used.values.clone();
         let x = used.batch(6, &[41, 0, 29]);
         let mut poison = used.batch(6, &[90, 70, 41, 60]);
         poison.each_real_mut().into_iter().for_each(|frames| frames.fill(f32::NAN));
-        let spoilt = used.run(Mode { draw: None, ..mode }, &poison, &[&[1], &[2], &[], &[3]]);
+        let spoilt = used.run(Mode { dropout: None, ..mode }, &poison, &[&[1], &[2], &[], &[3]]);
         assert!(spoilt.logits.iter().flatten().any(|x| x.is_nan()));
         used.values.clone_from(&values);
         let after = used.run(mode, &x, &labels);
@@ -191,7 +191,7 @@ fn two_utterances_are_learnt_by_heart() {
             adam.update(trainable, &outcome.gradient, schedule.rate(step, 1));
             losses.push(outcome.mean.unwrap());
         }
-        let heard: Vec<Vec<u32>> = case.logits(&x).iter().map(|logits| greedy(logits, 9)).collect();
-        assert_eq!(heard, labels, "losses {:?} to {:?}: {config:?}", &losses[..3], &losses[losses.len() - 3..]);
+        let found: Vec<Vec<u32>> = case.logits(&x).iter().map(|logits| greedy(logits, 9)).collect();
+        assert_eq!(found, labels, "losses {:?} to {:?}: {config:?}", &losses[..3], &losses[losses.len() - 3..]);
     }
 }

@@ -133,7 +133,7 @@ fn a_saved_state_goes_on_with_the_same_bits() {
 }
 
 #[test]
-fn a_norm_that_is_not_finite_is_told_and_nothing_is_scaled() {
+fn a_norm_that_is_not_finite_is_reported_and_nothing_is_scaled() {
     let mut gradient = [1.0_f32, f32::NAN, 3.0];
     assert!(clip_norm(&mut gradient, 0.1).is_nan());
     assert_eq!([gradient[0], gradient[2]], [1.0, 3.0]);

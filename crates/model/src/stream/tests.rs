@@ -1,20 +1,21 @@
-//! Streams against streams in other pieces and against the network in training; what they may read, when they speak and
-//! what they keep.
+//! Streams against streams in other pieces and against the network in training; what they may read, when they give
+//! results and what they keep.
 
 use proptest::prelude::*;
 
 use super::*;
-use crate::config::{PerLayer, any_srf};
+use crate::config::{ModelConfig, PerLayer, any_srf};
 use crate::frames::Frames;
-use crate::init::initialise;
+use crate::network::{Mode, Network};
+use crate::params::{Layout, Params};
 use crate::random::Random;
-use crate::srf::{Mode, Srf};
-use crate::summary::FRAMES_PER_SLICE;
+
+const FRAMES_PER_SLICE: usize = 4;
 
 /// Random numbers in every tensor, drawn from a seed.
 fn parameters(config: &SrfConfig, seed: u64) -> Vec<f32> {
-    let layout = Arc::new(SrfParams::new(config).1);
-    let mut values = initialise::<f32>(layout, seed).values;
+    let layout = Arc::new(Layout::new(&ModelConfig::Srf(config.clone())));
+    let mut values = Params::<f32>::initialize(layout, seed).values;
     let mut random = Random::new(seed, "tests of streams");
     for value in &mut values {
         *value += (0.4 * random.uniform() - 0.2) as f32;
@@ -32,7 +33,7 @@ fn speech(config: &SrfConfig, seed: u64, n_frames: usize) -> Vec<f32> {
 }
 
 /// The log-probabilities of `frames`, fed in pieces of these sizes and the rest at once; before and after the end.
-fn heard(stream: &mut SrfStream<f32>, frames: &[f32], pieces: &[usize]) -> [Vec<f32>; 2] {
+fn log_probs_of(stream: &mut SrfStream<f32>, frames: &[f32], pieces: &[usize]) -> [Vec<f32>; 2] {
     let width = stream.net.config.features;
     let (mut early, mut rest) = (Vec::new(), frames);
     for &n_frames in pieces {
@@ -46,8 +47,8 @@ fn heard(stream: &mut SrfStream<f32>, frames: &[f32], pieces: &[usize]) -> [Vec<
     [early, late]
 }
 
-fn all_heard(stream: &mut SrfStream<f32>, frames: &[f32], pieces: &[usize]) -> Vec<f32> {
-    heard(stream, frames, pieces).concat()
+fn all_log_probs(stream: &mut SrfStream<f32>, frames: &[f32], pieces: &[usize]) -> Vec<f32> {
+    log_probs_of(stream, frames, pieces).concat()
 }
 
 /// Bits, so that a NaN equals itself and zero has a sign.
@@ -55,7 +56,7 @@ fn bits(values: &[f32]) -> Vec<u32> {
     values.iter().map(|value| value.to_bits()).collect()
 }
 
-/// Frames after its first one that a slice waits for; filterbanks' deltas are not the network's business.
+/// Frames after its first one that a slice waits for; filterbanks' deltas come on top.
 fn look_ahead_frames(config: &SrfConfig) -> usize {
     7 + FRAMES_PER_SLICE * config.capsule_shapes().map(|shape| shape.window_right).sum::<usize>()
 }
@@ -96,11 +97,11 @@ proptest! {
         let values = parameters(&config, seed);
         let net = Arc::new(StreamingSrf::new(&config, &values));
         let frames = speech(&config, seed, n_frames);
-        let at_once = all_heard(&mut net.stream(), &frames, &[]);
+        let at_once = all_log_probs(&mut net.stream(), &frames, &[]);
         prop_assert_eq!(at_once.len(), n_frames.div_ceil(FRAMES_PER_SLICE) * config.classes);
         prop_assert!(at_once.iter().all(|x| x.is_finite()));
         for pieces in [vec![1; n_frames], pieces] {
-            prop_assert_eq!(bits(&all_heard(&mut net.stream(), &frames, &pieces)), bits(&at_once));
+            prop_assert_eq!(bits(&all_log_probs(&mut net.stream(), &frames, &pieces)), bits(&at_once));
         }
         prop_assert_eq!(bits(&offline(&config, values, &frames)), bits(&at_once));
     }
@@ -120,11 +121,11 @@ proptest! {
     fn a_slice_reads_nothing_beyond_its_look_ahead(config in any_size(), n_frames in 0_usize..=70, n_more in 1_usize..40) {
         let net = network(&config, 3);
         let mut frames = speech(&config, 4, n_frames);
-        let expected = heard(&mut net.stream(), &frames, &[])[0].clone();
+        let expected = log_probs_of(&mut net.stream(), &frames, &[])[0].clone();
         prop_assert_eq!(expected.len(), n_slices_ready(&config, n_frames) * config.classes);
         frames.resize((n_frames + n_more) * config.features, f32::NAN);
         for pieces in [vec![], vec![n_frames], vec![n_frames / 2, n_frames]] {
-            let poisoned = all_heard(&mut net.stream(), &frames, &pieces);
+            let poisoned = all_log_probs(&mut net.stream(), &frames, &pieces);
             prop_assert_eq!(bits(&poisoned[..expected.len()]), bits(&expected));
         }
     }
@@ -139,17 +140,17 @@ proptest! {
         let mut log_probs = Vec::new();
         stream.accept(&first, &mut log_probs);
         if is_finished { stream.finish(&mut log_probs) } else { stream.reset() }
-        let after = all_heard(&mut stream, &second, &[3, 7]);
-        prop_assert_eq!(bits(&after), bits(&all_heard(&mut net.stream(), &second, &[3, 7])));
+        let after = all_log_probs(&mut stream, &second, &[3, 7]);
+        prop_assert_eq!(bits(&after), bits(&all_log_probs(&mut net.stream(), &second, &[3, 7])));
     }
 }
 
 /// The log-probabilities of the network that is trained, in inference.
 fn offline(config: &SrfConfig, mut values: Vec<f32>, frames: &[f32]) -> Vec<f32> {
-    let mut x = Frames::new(config.features, Srf::<f32>::MARGIN);
+    let mut x = Frames::new(config.features, [1, 1]);
     x.resize_for([frames.len() / config.features]);
     x.real_mut(0).copy_from_slice(frames);
-    let (mut net, _) = Srf::new(config);
+    let (mut net, _) = Network::new(&ModelConfig::Srf(config.clone()));
     let logits = net.forward(&mut values, Mode::default(), &x).real(0);
     let mut log_probs = vec![0.0; logits.len()];
     log_softmax(logits, config.classes, &mut log_probs);
@@ -159,7 +160,7 @@ fn offline(config: &SrfConfig, mut values: Vec<f32>, frames: &[f32]) -> Vec<f32>
 #[test]
 fn log_probabilities_of_a_slice_sum_to_one() {
     let config = SrfConfig { layers: 2, ..SrfConfig::new(30) };
-    let log_probs = all_heard(&mut network(&config, 1).stream(), &speech(&config, 2, 40), &[]);
+    let log_probs = all_log_probs(&mut network(&config, 1).stream(), &speech(&config, 2, 40), &[]);
     for slice in log_probs.chunks(30) {
         let sum: f64 = slice.iter().map(|&x| f64::from(x).exp()).sum();
         // Each of 30 logarithms of up to 10 is rounded to 1e-7 of it.
@@ -183,7 +184,7 @@ fn a_stream_does_not_grow_however_long_it_listens() {
     let frames = speech(&config, 2, 3000);
     let mut listen = |round: usize, n_frames: usize| {
         let pieces = [1, 2 + round, 3 * round, 64, 65, 128];
-        let log_probs = all_heard(&mut stream, &frames[..n_frames * config.features], &pieces[..round % 7]);
+        let log_probs = all_log_probs(&mut stream, &frames[..n_frames * config.features], &pieces[..round % 7]);
         assert!(log_probs.iter().all(|x| x.is_finite()));
         stream.capacity()
     };
@@ -196,7 +197,7 @@ fn streams_of_one_network_do_not_hear_each_other() {
     let config = SrfConfig { features: 9, filters: 3, layers: 3, ..SrfConfig::new(7) };
     let net = network(&config, 1);
     let speakers = [0, 1].map(|speaker| speech(&config, speaker, 200));
-    let alone = speakers.each_ref().map(|frames| all_heard(&mut net.stream(), frames, &[]));
+    let alone = speakers.each_ref().map(|frames| all_log_probs(&mut net.stream(), frames, &[]));
     let mut streams = [net.stream(), net.stream()];
     let mut taken_in_turns = [Vec::new(), Vec::new()];
     for start in (0..200).step_by(5) {
@@ -212,7 +213,7 @@ fn streams_of_one_network_do_not_hear_each_other() {
     std::thread::scope(|scope| {
         let threads = speakers.each_ref().map(|frames| {
             let mut stream = net.stream();
-            scope.spawn(move || all_heard(&mut stream, frames, &[5; 39]))
+            scope.spawn(move || all_log_probs(&mut stream, frames, &[5; 39]))
         });
         for (thread, alone) in threads.into_iter().zip(&alone) {
             assert_eq!(bits(&thread.join().unwrap()), bits(alone));

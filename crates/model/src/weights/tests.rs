@@ -1,5 +1,6 @@
-//! Weights files: round trips, the same bytes for the same values, and every kind of damage told in one line.
+//! Weights files: round trips, the same bytes for the same values, and every kind of damage reported in one line.
 
+use std::fs;
 use std::io::Cursor;
 
 use proptest::prelude::*;
@@ -7,7 +8,6 @@ use safetensors::SafeTensors;
 
 use super::*;
 use crate::config::{Routing, SrfConfig, any_srf};
-use crate::init::initialise;
 
 /// How many damaged files each of the mutation tests reads.
 const N_MUTATIONS: u32 = 4000;
@@ -29,21 +29,22 @@ fn small() -> (ModelConfig, Params<f32>) {
 
 fn with_values(srf: SrfConfig) -> (ModelConfig, Params<f32>) {
     let config = ModelConfig::Srf(srf);
-    let params = initialise(Arc::new(Layout::new(&config)), 1);
+    let params = Params::initialize(Arc::new(Layout::new(&config)), 1);
     (config, params)
 }
 
 fn bytes_of((config, params): &(ModelConfig, Params<f32>)) -> Vec<u8> {
     let mut bytes = Vec::new();
-    write(&mut bytes, config, params).unwrap();
+    write(&mut bytes, config, params, &SaveOptions::default()).unwrap();
     bytes
 }
 
 fn read_bytes(bytes: &[u8]) -> Result<(ModelConfig, Params<f32>), LoadWeightsError> {
-    read(&mut Cursor::new(bytes), bytes.len() as u64, Path::new("m.safetensors"))
+    let (config, params, _) = read(&mut Cursor::new(bytes), bytes.len() as u64, Path::new("m.safetensors"))?;
+    Ok((config, params))
 }
 
-fn told(bytes: &[u8]) -> String {
+fn message(bytes: &[u8]) -> String {
     let line = read_bytes(bytes).unwrap_err().to_string();
     assert!(!line.contains('\n'), "more than a line: {line}");
     line
@@ -66,11 +67,11 @@ fn a_saved_model_loads_with_the_same_bits() {
     save(&path, &config, &params).unwrap();
     assert_eq!(load(&path).unwrap(), (config, params));
     let names: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(names, ["weights.safetensors"], "nothing is left beside it");
+    assert_eq!(names, ["weights.safetensors"], "nothing else is left");
 }
 
 #[test]
-fn a_save_replaces_the_file_whole() {
+fn a_save_replaces_the_whole_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("weights.safetensors");
     fs::write(&path, vec![7; 1 << 20]).unwrap();
@@ -118,24 +119,24 @@ fn files_written_by_others_in_another_order_load() {
 }
 
 #[test]
-fn a_file_cut_anywhere_is_told_with_its_size_and_the_expected_one() {
+fn a_file_cut_anywhere_is_reported_with_its_size_and_the_expected_one() {
     let bytes = bytes_of(&small());
     for size in 0..bytes.len() {
-        let line = told(&bytes[..size]);
+        let line = message(&bytes[..size]);
         assert!(line.starts_with(&format!("`m.safetensors` has {size} bytes, expected ")), "{line}");
     }
-    assert_eq!(told(&bytes[..3]), "`m.safetensors` has 3 bytes, expected 8");
+    assert_eq!(message(&bytes[..3]), "`m.safetensors` has 3 bytes, expected 8");
     let n = bytes.len();
-    assert_eq!(told(&bytes[..n - 1]), format!("`m.safetensors` has {} bytes, expected {n}", n - 1));
+    assert_eq!(message(&bytes[..n - 1]), format!("`m.safetensors` has {} bytes, expected {n}", n - 1));
     let longer = [bytes.as_slice(), &[0]].concat();
-    assert_eq!(told(&longer), format!("`m.safetensors` has {} bytes, expected {n}", n + 1));
+    assert_eq!(message(&longer), format!("`m.safetensors` has {} bytes, expected {n}", n + 1));
 }
 
 #[test]
 fn a_header_of_absurd_size_is_refused_before_it_is_read() {
     let mut bytes = bytes_of(&small());
     bytes[..8].copy_from_slice(&u64::MAX.to_le_bytes());
-    let line = told(&bytes);
+    let line = message(&bytes);
     assert!(
         line.starts_with("`m.safetensors` states a header of 18446744073709551615 bytes, expected at most 1048576")
     );
@@ -155,18 +156,21 @@ fn the_deepest_model_has_a_header_far_below_the_limit() {
 fn tensors_that_are_missing_extra_misshapen_or_of_another_type_are_named() {
     let bytes = bytes_of(&small());
     let renamed = with_header(&bytes, "\"ln_out.beta\"", "\"ln_out.bela\"");
-    assert_eq!(told(&renamed), "`m.safetensors` lacks the tensor `ln_out.beta` of shape [4]");
+    assert_eq!(message(&renamed), "`m.safetensors` lacks the tensor `ln_out.beta` of shape [4]");
     let empty = r#""more":{"dtype":"F32","shape":[0],"data_offsets":[0,0]},"bn1.beta""#;
     let extra = with_header(&bytes, "\"bn1.beta\"", empty);
-    assert_eq!(told(&extra), "`m.safetensors` has a tensor `more` that its model does not have");
+    assert_eq!(message(&extra), "`m.safetensors` has a tensor `more` that its model does not have");
     let turned = with_header(&bytes, r#""shape":[4,3]"#, r#""shape":[3,4]"#);
-    assert_eq!(told(&turned), "`m.safetensors` has the tensor `proj.kernel` as F32 [3, 4], expected F32 [4, 3]");
-    let whole = with_header(&bytes, r#""dtype":"F32""#, r#""dtype":"I32""#);
-    assert_eq!(told(&whole), "`m.safetensors` has the tensor `bn1.beta` as I32 [2], expected F32 [2]");
+    assert_eq!(
+        message(&turned),
+        "`m.safetensors` has the tensor `proj.kernel` as F32 [3, 4], expected F32 or F16 [4, 3]"
+    );
+    let integers = with_header(&bytes, r#""dtype":"F32""#, r#""dtype":"I32""#);
+    assert_eq!(message(&integers), "`m.safetensors` has the tensor `bn1.beta` as I32 [2], expected F32 or F16 [2]");
 }
 
 #[test]
-fn metadata_that_is_missing_or_disagrees_is_told() {
+fn metadata_that_is_missing_or_disagrees_is_reported() {
     let bytes = bytes_of(&small());
     let cases = [
         (r#""format":"1""#, r#""format":"2""#, "`m.safetensors` has \"2\" as metadata `format`, expected `1`"),
@@ -176,13 +180,13 @@ fn metadata_that_is_missing_or_disagrees_is_told() {
         (
             "layers = 2",
             "layers = 3",
-            "`m.safetensors` has the tensor `caps2.W` as F32 [6, 4, 3, 8], expected F32 [6, 2, 8, 8]",
+            "`m.safetensors` has the tensor `caps2.W` as F32 [6, 4, 3, 8], expected F32 or F16 [6, 2, 8, 8]",
         ),
         ("layers = 2", "layers = 0", "m.safetensors (metadata `model`): `model.layers` is 0, expected 1 to 100"),
         ("layers = 2", "layens = 2", "m.safetensors (metadata `model`):5: unknown key `layens`, expected one of"),
     ];
     for (from, to, expected) in cases {
-        let line = told(&with_header(&bytes, from, to));
+        let line = message(&with_header(&bytes, from, to));
         assert!(line.starts_with(expected), "{line}");
     }
 }
@@ -190,24 +194,86 @@ fn metadata_that_is_missing_or_disagrees_is_told() {
 #[test]
 fn a_configuration_of_absurd_size_is_refused_before_anything_is_allocated_for_it() {
     let bytes = bytes_of(&small());
-    let line = told(&with_header(&bytes, "primary_depth = 2", "primary_depth = 99999999"));
+    let line = message(&with_header(&bytes, "primary_depth = 2", "primary_depth = 99999999"));
     assert_eq!(line, "m.safetensors (metadata `model`): `model.primary_depth` is 99999999, expected 1 to 256");
+}
+
+#[test]
+fn further_metadata_comes_back_and_is_limited() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("w.safetensors");
+    let (config, params) = small();
+    let entry = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+    let save =
+        |metadata: Metadata| save_with(&path, &config, &params, &SaveOptions { metadata, ..SaveOptions::default() });
+    let metadata = Metadata::from([entry("labels.sha256", "ab12"), entry("note", "\"ü\"\n")]);
+    save(metadata.clone()).unwrap();
+    assert_eq!(load_with_metadata(&path).unwrap(), (config.clone(), params.clone(), metadata));
+    let message = |metadata| save(metadata).unwrap_err().to_string().split_once("metadata ").unwrap().1.to_owned();
+    assert_eq!(message(Metadata::from([entry("model", "")])), "`model` has a key that every file has already");
+    let long = "x".repeat(4097);
+    assert_eq!(message(Metadata::from([entry("a", &long)])), "`a` has 4097 bytes, expected at most 4096");
+    let key = &long[..65];
+    assert!(message(Metadata::from([entry(key, "")])).ends_with("has a key of 65 bytes, expected 1 to 64"));
+    let many: Metadata = (0..65).map(|n| entry(&format!("k{n:02}"), "")).collect();
+    assert_eq!(message(many), "`k64` is one of 65 entries, expected at most 64");
+    let most = (0..64).map(|n| entry(&format!("{n:064}"), &long[1..])).collect();
+    save(most).unwrap();
+    assert!(load(&path).is_ok());
+}
+
+#[test]
+fn half_precision_rounds_the_trained_tensors_and_keeps_the_statistics() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("w.safetensors");
+    let (config, mut params) = small();
+    params.tensor_mut("bn1.moving_mean").unwrap()[0] = 1e6 + 0.125;
+    let options = SaveOptions { precision: Precision::F16, ..SaveOptions::default() };
+    save_with(&path, &config, &params, &options).unwrap();
+    let (found, half) = load(&path).unwrap();
+    assert_eq!(found, config);
+    let n_trainable = params.layout.n_trainable();
+    assert_eq!(half.values[n_trainable..], params.values[n_trainable..]);
+    for (half, full) in half.values.iter().zip(&params.values) {
+        // Half a step of 11 bits, and half the smallest number.
+        assert!((half - full).abs() <= full.abs() * 2f32.powi(-11) + 2f32.powi(-25), "{half} {full}");
+    }
+    let n_header = |path: &Path| u64::from_le_bytes(fs::read(path).unwrap()[..8].try_into().unwrap()) as usize;
+    let n_values = fs::read(&path).unwrap().len() - 8 - n_header(&path);
+    assert_eq!(n_values, 2 * n_trainable + 4 * (params.values.len() - n_trainable));
+    save_with(&path, &config, &half, &options).unwrap();
+    assert_eq!(load(&path).unwrap().1, half, "numbers of half precision stay");
+    params.tensor_mut("proj.bias").unwrap()[1] = 7e4;
+    let error = save_with(&path, &config, &params, &options).unwrap_err().to_string();
+    let expected = "70000 at index 1 of the tensor `proj.bias`, expected a number that half precision can hold";
+    assert!(error.ends_with(expected), "{error}");
+}
+
+#[test]
+fn values_that_are_not_finite_are_not_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("w.safetensors");
+    let (config, mut params) = small();
+    params.tensor_mut("caps2.b").unwrap()[2] = f32::INFINITY;
+    let error = save(&path, &config, &params).unwrap_err().to_string();
+    assert!(error.ends_with("inf at index 2 of the tensor `caps2.b`, expected a finite number"), "{error}");
+    assert!(!path.exists());
 }
 
 #[test]
 fn values_that_poison_results_are_refused_with_their_tensor() {
     let (config, mut params) = small();
     params.tensor_mut("caps1.W").unwrap()[5] = f32::NAN;
-    let line = told(&bytes_of(&(config.clone(), params)));
+    let line = message(&bytes_of(&(config.clone(), params)));
     assert_eq!(line, "`m.safetensors` has NaN at index 5 of the tensor `caps1.W`, expected a finite number");
     let (_, mut params) = small();
     params.tensor_mut("bn2.moving_var").unwrap()[1] = -0.5;
-    let line = told(&bytes_of(&(config, params)));
+    let line = message(&bytes_of(&(config, params)));
     let expected = "expected a finite number of at least 0";
     assert_eq!(line, format!("`m.safetensors` has -0.5 at index 1 of the tensor `bn2.moving_var`, {expected}"));
 }
 
-/// A damaged file either loads as some valid model or is told in one line; it never panics.
+/// A damaged file either loads as some valid model or is reported in one line; it never panics.
 fn survive(bytes: &[u8]) -> Result<(), TestCaseError> {
     if let Err(error) = read_bytes(bytes) {
         let line = error.to_string();

@@ -11,7 +11,7 @@ use srf_audio::features::cmvn::CmvnStats;
 use srf_base::shell::command_line;
 use srf_model::config::TrainingConfig;
 use srf_model::frames::Frames;
-use srf_model::srf::Mode;
+use srf_model::network::Mode;
 use srf_text::label_timing::LabelTiming;
 
 use super::checkpoint::{Head, State};

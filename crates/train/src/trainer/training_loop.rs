@@ -6,12 +6,9 @@ use std::thread;
 use std::time::Instant;
 
 use srf_model::config::{ModelConfig, TrainingConfig};
-use srf_model::init::initialise;
-use srf_model::layers::Draw;
-use srf_model::network::Network;
+use srf_model::network::{CtcLoss, DropoutSeed, Mode, Network};
 use srf_model::optim::{Adam, clip_norm, global_norm};
 use srf_model::params::Params;
-use srf_model::srf::{CtcLoss, Mode};
 
 use super::TrainError;
 use super::data::{Batch, Dataset, Loader};
@@ -81,7 +78,7 @@ pub(crate) enum Skipped {
 impl Learner {
     pub(crate) fn new(model: &ModelConfig, training: &TrainingConfig) -> Self {
         let (net, layout) = Network::new(model);
-        let params = initialise(Arc::new(layout), training.seed);
+        let params = Params::initialize(Arc::new(layout), training.seed);
         let n_trainable = params.layout.n_trainable();
         let adam = Adam::new(training.adam, n_trainable);
         let gradient = vec![0.0; n_trainable];
@@ -102,8 +99,8 @@ impl Learner {
 
     fn try_step(&mut self, data: &Dataset, batch: &Batch, step: u64, rate: f64) -> Result<Step, Skipped> {
         let seed = generator(self.training.seed, &[DROPOUT, step]).u64(..);
-        let draw = Some(Draw { seed, utterances: &batch.numbers });
-        let mode = Mode { uses_batch_statistics: true, draw, keeps_decisions: false };
+        let dropout = Some(DropoutSeed { seed, utterances: &batch.numbers });
+        let mode = Mode { uses_batch_statistics: true, dropout, keeps_decisions: false };
         let (loss_sum, n_losses) = self.loss(data, batch, mode);
         if n_losses == 0 {
             return Err(Skipped::Empty);

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use srf_model::config::ModelConfig;
 use srf_model::inference::Inference;
-use srf_model::init::initialise;
-use srf_model::params::Layout;
+use srf_model::params::{Layout, Params};
 use srf_text::decode::{Decoder, DecoderConfig, Search};
 
 use super::machine::{noise, time};
@@ -25,7 +24,7 @@ pub(super) fn measure(subject: &Subject, n_steps: usize) -> Report {
 
 /// The duration of each forward pass in seconds, and the log-probabilities.
 fn forward(config: &ModelConfig, n_steps: usize) -> (Vec<f64>, Vec<f32>) {
-    let params = initialise::<f32>(Arc::new(Layout::new(config)), 0);
+    let params = Params::<f32>::initialize(Arc::new(Layout::new(config)), 0);
     let net = Inference::new(config, &params.values);
     let x = noise("utterance", N_FRAMES * config.n_features());
     let mut stream = net.stream();

@@ -4,7 +4,6 @@ use anyhow::bail;
 use serde::Serialize;
 use srf_kernels::routing::{GradientPaths, Router, Routing, Utterance, UtteranceBack, Workspace};
 use srf_model::config::{CapsuleShape, ModelConfig, SrfConfig};
-use srf_model::summary::FRAMES_PER_SLICE;
 
 use super::machine::{noise, time};
 use super::train::{N_FRAMES, N_UTTERANCES};
@@ -39,10 +38,10 @@ pub(super) fn run(subject: &Subject, n_steps: usize, json: bool, out: &Printer) 
     let ModelConfig::Srf(config) = &subject.config else {
         bail!("`{}` has no capsule layers to measure, expected a network of capsules", subject.name);
     };
-    let n_slices = N_FRAMES.div_ceil(FRAMES_PER_SLICE);
+    let n_slices = N_FRAMES.div_ceil(subject.config.frames_per_slice());
     let mut operations = Vec::new();
     for (name, shape, layers) in layers(config) {
-        let mut router = srf_model::srf::router(config, shape);
+        let mut router = srf_model::layers::router(config, shape);
         let routing = router.routing();
         let flops = (2 * N_UTTERANCES * n_slices * routing.n_in * routing.output_len() * routing.depth_in) as f64;
         let (forward, backward) = measure(&mut router, n_slices, n_steps);

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use srf_model::config::AdamConfig;
 use srf_model::frames::Frames;
-use srf_model::init::initialise;
-use srf_model::layers::Draw;
-use srf_model::network::{Mode, Network};
+use srf_model::network::{DropoutSeed, Mode, Network};
 use srf_model::optim::Adam;
+use srf_model::params::Params;
 use srf_model::random::Random;
 
 use super::machine::{noise, time};
@@ -21,7 +20,7 @@ const RATE: f64 = 1e-4;
 pub(super) fn measure(subject: &Subject, n_steps: usize) -> Report {
     let config = &subject.config;
     let (mut net, layout) = Network::<f32>::new(config);
-    let mut params = initialise(Arc::new(layout), 0);
+    let mut params = Params::initialize(Arc::new(layout), 0);
     let n_trainable = params.layout.n_trainable();
     let mut adam = Adam::new(AdamConfig::default(), n_trainable);
     let x = random_frames(config.n_features(), net.margin());
@@ -32,8 +31,8 @@ pub(super) fn measure(subject: &Subject, n_steps: usize) -> Report {
     let mut seed = 0;
     let seconds = time(n_steps, || {
         seed += 1;
-        let draw = Some(Draw { seed, utterances: &names });
-        let mode = Mode { uses_batch_statistics: true, draw, keeps_decisions: false };
+        let dropout = Some(DropoutSeed { seed, utterances: &names });
+        let mode = Mode { uses_batch_statistics: true, dropout, keeps_decisions: false };
         net.forward(&mut params.values, mode, &x);
         net.loss(&labels);
         gradient.fill(0.0);

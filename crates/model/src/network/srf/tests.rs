@@ -1,13 +1,12 @@
-//! What is peculiar to capsules: gradients for every routing and window, where they pass, labels without a loss,
-//! dropout, a loss curve to the bit. What every network does alike is tested beside [`crate::network`].
+//! What only capsules have: gradients for every routing and window, where they pass, labels without a loss, dropout, a
+//! loss curve to the bit. What all networks have in common is tested in [`crate::network`].
 
 use srf_kernels::CtcLoss;
 
 use super::*;
 use crate::config::{AdamConfig, Dropout, Gradient, KappaStep, ModelConfig, PerLayer, Routing, ScheduleConfig, routed};
-use crate::layers::Draw;
-use crate::network::Network;
 use crate::network::testing::{Case, only, worst_error};
+use crate::network::{DropoutSeed, Labels, Mode};
 use crate::optim::Adam;
 
 fn case<E: Element>(config: SrfConfig, seed: u64) -> Case<E> {
@@ -53,17 +52,17 @@ fn wide() -> SrfConfig {
 #[test]
 fn gradients_of_every_tensor_equal_finite_differences() {
     let (names, labels): ([u64; 4], [Labels<'_>; 4]) = ([7, 3, 9, 1], [&[1, 1, 3], &[], &[2], &[]]);
-    let draw = Some(Draw { seed: 5, utterances: &names });
+    let dropout = Some(DropoutSeed { seed: 5, utterances: &names });
     let modes = [
         Mode::default(),
         Mode { uses_batch_statistics: true, ..Mode::default() },
-        Mode { uses_batch_statistics: true, draw, ..Mode::default() },
+        Mode { uses_batch_statistics: true, dropout, ..Mode::default() },
     ];
     let every_window = [[(1, 1), (1, 1), (1, 1)], [(2, 0), (1, 1), (0, 0)], [(0, 1), (2, 0), (1, 2)]];
     let pairs = every_window.into_iter().flat_map(|windows| modes.map(|mode| (windows, mode)));
     for (n, (windows, mode)) in pairs.enumerate() {
         let configs = routed(&small(Routing::Sdr, 1, windows)).into_iter().enumerate();
-        // SDR and DR with every pair of windows and mode, each of the family with one.
+        // SDR and DR with every pair of windows and mode, every other one with one.
         for (_, config) in configs.filter(|(index, _)| *index < 3 || index % 9 == n) {
             let mut case = case::<f64>(config.clone(), 2);
             let x = case.batch(3, &[26, 9, 13, 0]);
@@ -75,19 +74,19 @@ fn gradients_of_every_tensor_equal_finite_differences() {
 }
 
 #[test]
-fn utterances_without_a_loss_are_told_and_change_nothing() {
+fn utterances_without_a_loss_are_reported_and_change_nothing() {
     let mut case = case::<f64>(small(Routing::Sdr, 1, [(1, 1); 3]), 6);
     let x = case.batch(7, &[16, 12, 20, 9, 0]);
     let labels: [Labels<'_>; 5] = [&[1, 2], &[3, 3, 1], &[2, 4], &[5], &[1]];
     let outcome = case.run(Mode::default(), &x, &labels);
     let CtcLoss::Value(value) = outcome.losses[0] else { panic!("{:?}", outcome.losses) };
-    let told = [
+    let expected = [
         CtcLoss::Infeasible { n_frames_needed: 4 },
         CtcLoss::BadLabel { position: 1 },
         CtcLoss::BadLabel { position: 0 },
         CtcLoss::Infeasible { n_frames_needed: 1 },
     ];
-    assert_eq!(outcome.losses[1..], told);
+    assert_eq!(outcome.losses[1..], expected);
     assert_eq!(outcome.mean, Some(value));
     assert!((1..5).all(|utterance| case.net.loss(&labels).gradient().real(utterance).iter().all(|&g| g == 0.0)));
     let alone = case.run(Mode::default(), &only(&x, &[0]), &labels[..1]);
@@ -107,8 +106,8 @@ fn train(case: &mut Case<f32>, seed: u64, x: &Frames<f32>, labels: &[Labels<'_>]
     let names: Vec<u64> = (0..labels.len() as u64).collect();
     (1..=n_steps)
         .map(|step| {
-            let draw = Some(Draw { seed: seed ^ step, utterances: &names });
-            let outcome = case.run(Mode { uses_batch_statistics: true, draw, ..Mode::default() }, x, labels);
+            let dropout = Some(DropoutSeed { seed: seed ^ step, utterances: &names });
+            let outcome = case.run(Mode { uses_batch_statistics: true, dropout, ..Mode::default() }, x, labels);
             let trainable = &mut case.values[..case.layout.n_trainable()];
             adam.update(trainable, &outcome.gradient, schedule.rate(step, 1));
             outcome.mean.unwrap()
@@ -170,15 +169,13 @@ fn every_layer_drops_values_of_its_own() {
     let config = SrfConfig { layers: 3, hidden_height, hidden_depth: PerLayer::Same(8), dropout, ..wide() };
     let mut case = case::<f32>(config, 2);
     let x = case.batch(3, &[40]);
-    let draw = Some(Draw { seed: 1, utterances: &[6] });
-    case.net.forward(&mut case.values, Mode { draw, ..Mode::default() }, &x);
+    let dropout = Some(DropoutSeed { seed: 1, utterances: &[6] });
+    case.net.forward(&mut case.values, Mode { dropout, ..Mode::default() }, &x);
     let kept = |frames: &Frames<f32>| frames.real(0).iter().map(|&x| x != 0.0).collect::<Vec<bool>>();
-    let Network::Srf(net) = &case.net else { panic!("not of capsules") };
-    let front_end = kept(&net.front_end().activations().normed);
-    let [first, second] = [0, 1].map(|index| kept(net.capsules(index).1));
-    assert!(front_end != first && first != second && front_end != second);
+    let layers = ["ln_in", "ln_caps1", "ln_caps2"].map(|layer| kept(case.net.activation(layer).unwrap()));
+    assert!(layers[0] != layers[1] && layers[1] != layers[2] && layers[0] != layers[2]);
     // 720 values at a rate of a half: five standard deviations are 67.
-    for kept in [front_end, first, second] {
+    for kept in layers {
         let n_kept = kept.iter().filter(|&&is_kept| is_kept).count();
         assert!(kept.len() == 720 && n_kept.abs_diff(360) < 67, "{n_kept} of {}", kept.len());
     }

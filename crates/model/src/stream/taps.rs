@@ -1,8 +1,8 @@
-//! What the routing decided: coupling coefficients in, their sums, a summary of each layer and the coefficients out.
+//! Taps: recording what the routing of a stream decides.
 //!
-//! Input capsule i of a slice shares itself out over the output capsules: its couplings c_ij sum to 1 over j.
+//! Input capsule i of a slice is shared out over the output capsules: its couplings c_ij sum to 1 over j.
 //! The *mass* of output capsule j is the sum of c_ij over i, between 0 and the number of input capsules.
-//! A tap is off unless it is asked for, and then costs nothing.
+//! Taps are off by default and cost nothing when off.
 
 use srf_kernels::Element;
 use srf_kernels::routing::Routing;
@@ -18,7 +18,7 @@ pub struct TapConfig {
     pub full_layer: Option<usize>,
 }
 
-/// How a capsule layer routes, over all slices heard since the tap was opened.
+/// How a capsule layer routes, over all slices since the tap was opened.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct LayerHealth {
     /// Its name, as in the names of its tensors.
@@ -31,7 +31,7 @@ pub struct LayerHealth {
     pub entropy: f64,
     /// Output capsules whose mean mass is below a tenth of an equal share.
     pub n_dead: usize,
-    /// Of the last layer: slices in which the class with the largest mass is the likeliest by the softmax, 0 to 1.
+    /// Of the last layer: slices in which the class with the largest mass is the most probable by the softmax, 0 to 1.
     pub agreement: Option<f64>,
 }
 
@@ -88,8 +88,8 @@ impl<E: Element> Taps<E> {
 
     /// The mass of each output capsule of a layer, `[slices, n_out]`, since the last [`Taps::clear`].
     ///
-    /// A layer gives a slice as soon as it can: those of the last one go with the log-probabilities, earlier layers
-    /// are ahead of it by the windows between them.
+    /// A layer gives a slice as soon as it can: those of the last one come with the log-probabilities, earlier
+    /// layers are ahead of it by the windows between them.
     #[track_caller]
     pub fn mass(&self, layer: usize) -> &[E] {
         &self.layers[layer].mass
@@ -105,7 +105,7 @@ impl<E: Element> Taps<E> {
         self.config.full_layer.and_then(|layer| self.layers.get(layer)).map_or(&[], |layer| &layer.couplings)
     }
 
-    /// Forgets the slices, so that memory does not grow; summaries go on.
+    /// Drops the slices, so that memory does not grow; summaries continue.
     pub fn clear(&mut self) {
         for layer in &mut self.layers {
             layer.mass.clear();
@@ -136,7 +136,7 @@ impl<E: Element> Taps<E> {
         self.config.has_hidden || self.config.full_layer == Some(index) || index + 1 == self.layers.len()
     }
 
-    /// Room for the coefficients of `n_slices` of a layer, if it is looked at.
+    /// Room for the coefficients of `n_slices` of a layer, if it is tapped.
     pub(super) fn open(&mut self, index: usize, n_slices: usize) -> Option<srf_kernels::routing::Tap<'_, E>> {
         if !self.is_tapped(index) {
             return None;
@@ -147,7 +147,7 @@ impl<E: Element> Taps<E> {
         Some(srf_kernels::routing::Tap { couplings: &mut self.couplings, agreements: &mut self.agreements })
     }
 
-    /// Takes in the coefficients that routing wrote.
+    /// Counts the coefficients that routing wrote.
     pub(super) fn close(&mut self, index: usize) {
         if self.is_tapped(index) {
             let is_full = self.config.full_layer == Some(index);
@@ -155,7 +155,7 @@ impl<E: Element> Taps<E> {
         }
     }
 
-    /// Compares the masses of the last slices with their log-probabilities.
+    /// Compares the masses of the latest slices with their log-probabilities.
     pub(super) fn compare(&mut self, log_probs: &[E]) {
         let Some(layer) = self.layers.last_mut().filter(|_| self.config.has_health) else { return };
         let n_out = layer.routing.n_out;
@@ -227,9 +227,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::config::{PerLayer, Routing as RoutingKind, SrfConfig};
-    use crate::init::initialise;
-    use crate::params::SrfParams;
+    use crate::config::{ModelConfig, PerLayer, Routing as RoutingKind, SrfConfig};
+    use crate::params::{Layout, Params};
     use crate::random::Random;
     use crate::stream::{SrfStream, StreamingSrf};
 
@@ -247,7 +246,7 @@ mod tests {
     }
 
     fn stream(config: &SrfConfig) -> SrfStream<f32> {
-        let values = initialise::<f32>(Arc::new(SrfParams::new(config).1), 1).values;
+        let values = Params::<f32>::initialize(Arc::new(Layout::new(&ModelConfig::Srf(config.clone()))), 1).values;
         Arc::new(StreamingSrf::new(config, &values)).stream()
     }
 
@@ -256,9 +255,9 @@ mod tests {
         (0..12 * n_frames).map(|_| random.normal() as f32).collect()
     }
 
-    fn heard(stream: &mut SrfStream<f32>, frames: &[f32], piece: usize) -> Vec<f32> {
+    fn run(stream: &mut SrfStream<f32>, frames: &[f32], piece: usize) -> Vec<f32> {
         let mut log_probs = Vec::new();
-        frames.chunks(12 * piece).for_each(|some| stream.accept(some, &mut log_probs));
+        frames.chunks(12 * piece).for_each(|piece| stream.accept(piece, &mut log_probs));
         stream.finish(&mut log_probs);
         log_probs
     }
@@ -266,11 +265,11 @@ mod tests {
     #[test]
     fn a_tap_changes_no_bit_and_does_not_depend_on_the_pieces() {
         let config = config();
-        let plain = heard(&mut stream(&config), &frames(90), 90);
+        let plain = run(&mut stream(&config), &frames(90), 90);
         let tapped = |piece| {
             let mut stream = stream(&config);
             stream.tap(Some(ALL));
-            assert_eq!(heard(&mut stream, &frames(90), piece), plain);
+            assert_eq!(run(&mut stream, &frames(90), piece), plain);
             let taps = stream.taps().unwrap();
             (taps.mass(0).to_vec(), taps.class_mass().to_vec(), taps.couplings().to_vec(), taps.health())
         };
@@ -278,10 +277,10 @@ mod tests {
     }
 
     #[test]
-    fn every_input_capsule_shares_itself_out_whole_and_the_padding_class_gets_nothing() {
+    fn couplings_of_an_input_capsule_sum_to_1_and_the_padding_class_gets_nothing() {
         let mut stream = stream(&config());
         stream.tap(Some(ALL));
-        let log_probs = heard(&mut stream, &frames(60), 60);
+        let log_probs = run(&mut stream, &frames(60), 60);
         let taps = stream.taps().unwrap();
         assert_eq!(taps.class_mass().len(), log_probs.len());
         assert_eq!(taps.capsules(0), [18, 5]);
@@ -307,7 +306,7 @@ mod tests {
         let config = SrfConfig { routing: RoutingKind::Dr, iterations: 1, ..config() };
         let mut stream = stream(&config);
         stream.tap(Some(ALL));
-        heard(&mut stream, &frames(60), 60);
+        run(&mut stream, &frames(60), 60);
         for layer in stream.taps().unwrap().health() {
             assert!((layer.entropy - 1.0).abs() < 1e-6, "{layer:?}");
             assert_eq!(layer.n_dead, 0);
@@ -318,7 +317,7 @@ mod tests {
     fn decided_couplings_have_entropy_0_and_leave_the_others_dead() {
         let routing = stream(&config()).net.layers[2].router.routing();
         let mut taps = Taps::<f32>::new(ALL, std::iter::once(routing));
-        // Every input capsule gives itself to class 2, of which the softmax thinks so in one slice of two.
+        // Every input capsule goes to class 2, which the softmax agrees with in one slice of two.
         let tap = taps.open(0, 2).unwrap();
         tap.couplings.fill(0.0);
         tap.couplings.chunks_exact_mut(7).for_each(|row| row[2] = 1.0);
