@@ -1,5 +1,6 @@
 //! Log-probabilities in, labels, words and scores out.
 
+pub mod cmudict;
 pub mod labels;
 
 mod edges;

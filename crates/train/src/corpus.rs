@@ -4,15 +4,18 @@
 //! [`prepare`] turns a corpus into manifests and labels to train on, [`validate`] checks a manifest against its audio.
 
 mod files;
+mod normalize;
 
 pub mod commonvoice;
 pub mod folder;
+pub mod harpervalley;
 pub mod kaldi;
 pub mod librispeech;
 pub mod manifest;
 pub mod phn;
 pub mod prepare;
 pub mod problem;
+pub mod pronounce;
 pub mod split;
 pub mod summary;
 pub mod targets;

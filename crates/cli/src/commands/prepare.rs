@@ -1,4 +1,4 @@
-//! `srf prepare`: a corpus of any kind in, manifests, labels and a summary out.
+//! `srf prepare`: turns a corpus of any kind into manifests, labels and a summary.
 
 pub(super) mod builtin;
 mod report;
@@ -9,32 +9,34 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use clap::{Args as ClapArgs, Subcommand, ValueEnum};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args as ClapArgs, Subcommand};
 use srf_text::labels::mapping::PhoneMapping;
 use srf_text::labels::timit::PhoneSet;
 use srf_text::labels::{LabelSet, Units};
 use srf_train::corpus::kaldi::Commands;
-use srf_train::corpus::prepare::{Found, PrepareConfig, prepare};
-use srf_train::corpus::split::{Shares, SplitConfig};
+use srf_train::corpus::prepare::{Found, PrepareConfig, check_out, prepare};
+use srf_train::corpus::pronounce::Lexicon;
+use srf_train::corpus::split::{Shares, SpeakerFrom, SplitConfig};
 use srf_train::corpus::summary::Check;
 use srf_train::corpus::targets::{Case, Labels, TargetConfig};
 use srf_train::corpus::wsj::TrainingSet;
-use srf_train::corpus::{Corpus, Problem, commonvoice, folder, kaldi, librispeech, manifest, timit, wsj};
+use srf_train::corpus::{Corpus, Problem, commonvoice, folder, harpervalley, kaldi, librispeech, manifest, timit, wsj};
 
 use crate::Exit;
 use crate::printer::{Bar, Printer};
 
-/// Turn a corpus into manifests and labels to train on
+/// Convert a corpus to manifests and labels to train on
 ///
-/// OUT gets one manifest a part (`train.jsonl`, `dev.jsonl`, `test.jsonl`: a JSON object a line with NeMo's keys, and
-/// speaker, phones and words with times), `labels.txt` with the classes of a network, and `summary.json`.
-/// Whatever is wrong is told with its file and line; the rest is prepared, and the exit code is 1.
+/// OUT gets one manifest per part (`train.jsonl`, `dev.jsonl`, `test.jsonl`: one JSON object per line with NeMo's keys,
+/// and speaker, phones and words with times), `labels.txt` with the classes of a network, and `summary.json`.
+/// Problems are reported with their file and line; the rest is prepared, and the exit code is 1.
 #[derive(ClapArgs)]
-#[command(
-    after_help = "Examples:\n  srf prepare builtin corpus --hours 2            speech made by the program itself\n  \
-                        srf prepare timit /discs/timit data/timit --fold 39\n  \
-                        srf prepare folder recordings data/mine --units chars --case lower --split 80/10/10"
-)]
+#[command(after_help = "Examples:
+  srf prepare builtin corpus --hours 2            # synthetic speech, made by the program
+  srf prepare timit /discs/timit data/timit --fold 39
+  srf prepare librispeech LibriSpeech data/libri --units phones --lexicon cmudict
+  srf prepare folder recordings data/mine --units chars --case lower --split 80/10/10")]
 pub(crate) struct Args {
     #[command(subcommand)]
     kind: Kind,
@@ -42,17 +44,20 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum Kind {
-    /// TIMIT: the disc or a folder it lies in; train 3,696, dev 400 and core test 192 utterances
+    /// TIMIT: the disc or a folder that contains it; train 3,696, dev 400 and core test 192 utterances
+    #[command(after_help = "Examples:\n  srf prepare timit /discs/timit data/timit --fold 39")]
     Timit(InParts),
     /// Wall Street Journal: a folder with the discs, or with `wsj0` and `wsj1`
+    #[command(after_help = "Examples:\n  srf prepare wsj /discs/wsj data/wsj --train si84")]
     Wsj {
         /// What to train on
-        #[arg(long, value_enum, default_value = "si284")]
-        train: Training,
+        #[arg(long, value_parser = choice(&TRAINING_SETS), default_value = "si284")]
+        train: TrainingSet,
         #[command(flatten)]
         corpus: InParts,
     },
     /// A Kaldi data directory (`wav.scp`, `text`, `utt2spk`, `segments`), or a folder of several
+    #[command(after_help = "Examples:\n  srf prepare kaldi data/train data/mine --allow-commands --split 90/10/0")]
     Kaldi {
         /// Run the commands that `wav.scp` names, and keep their output in OUT/audio
         #[arg(long)]
@@ -61,15 +66,37 @@ enum Kind {
         corpus: InOnePiece,
     },
     /// LibriSpeech: a folder with `train-clean-100`, `dev-clean` and the like
+    #[command(after_help = "Examples:\n  srf prepare librispeech LibriSpeech data/libri --units chars --case lower")]
     Librispeech(InParts),
     /// Common Voice: the folder of a language, with `train.tsv` and `clips`
+    #[command(after_help = "Examples:\n  srf prepare commonvoice cv/de data/de --case lower --drop-punctuation")]
     Commonvoice(InParts),
+    /// HarperValley: calls to a bank, 8 kHz, one recording per side of a call
+    #[command(
+        after_help = "Examples:\n  srf prepare harpervalley harper data/hv --units phones --lexicon cmudict --split 80/10/10"
+    )]
+    Harpervalley(InOnePiece),
     /// A NeMo manifest (JSONL) or a folder of several; `audio`, `dur`, `phones`, `phone_seq` are read too
+    #[command(
+        after_help = "Examples:\n  srf prepare nemo manifest.jsonl data/mine --speaker-from path:1 --split 80/10/10"
+    )]
     Nemo(InOnePiece),
-    /// Recordings with .txt, .lab, .TextGrid, .phn or .wrd beside them, speakers in sub-folders
+    /// Recordings with .txt, .lab, .TextGrid, .phn or .wrd files of the same name, speakers in sub-folders
+    #[command(after_help = "Examples:\n  srf prepare folder recordings data/mine --units chars --split 80/10/10")]
     Folder(InOnePiece),
-    /// Speech made by the program itself: any number of hours, with exact phones and words
+    /// Synthetic speech: any number of hours, with exact phones and words
     Builtin(builtin::Args),
+}
+
+const TRAINING_SETS: [(&str, TrainingSet); 2] = [("si84", TrainingSet::Si84), ("si284", TrainingSet::Si284)];
+const UNITS: [(&str, Units); 3] = [("phones", Units::Phones), ("chars", Units::Chars), ("words", Units::Words)];
+const CASES: [(&str, Case); 3] = [("keep", Case::Keep), ("lower", Case::Lower), ("upper", Case::Upper)];
+const LEXICONS: [(&str, Lexicon); 1] = [("cmudict", Lexicon::CmuDict)];
+
+/// One of these names, as what it stands for.
+fn choice<T: Clone + Send + Sync>(all: &'static [(&'static str, T)]) -> impl TypedValueParser<Value = T> {
+    let names = PossibleValuesParser::new(all.iter().map(|(name, _)| *name));
+    names.map(move |given| all.iter().find(|(name, _)| *name == given).expect("the parser knows the names").1.clone())
 }
 
 /// A corpus that comes with its parts.
@@ -99,6 +126,9 @@ struct Place {
     src: PathBuf,
     /// The folder to write to
     out: PathBuf,
+    /// Replace a corpus in OUT, or write next to files that are there
+    #[arg(long)]
+    force: bool,
 }
 
 /// Parts of corpora that come in one piece.
@@ -107,12 +137,15 @@ struct Split {
     /// Split by speakers: percent of train, dev and test, as in `80/10/10`
     #[arg(long = "split", value_name = "SHARES")]
     shares: Option<Shares>,
-    /// These speakers are the test part (comma-separated names, or `@FILE` with one a line)
+    /// These speakers are the test part (comma-separated names, or `@FILE` with one per line)
     #[arg(long, value_name = "NAMES", default_value = "")]
     test_speakers: String,
     /// These speakers are the dev part
     #[arg(long, value_name = "NAMES", default_value = "")]
     dev_speakers: String,
+    /// Name speakers after the folder N levels above a recording (`path:N`) or the start of its id (`id:SEPARATOR`)
+    #[arg(long, value_name = "WHERE")]
+    speaker_from: Option<SpeakerFrom>,
     /// Which of all possible splits
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
@@ -122,8 +155,11 @@ struct Split {
 #[derive(ClapArgs, Default)]
 struct Targets {
     /// What a label is [default: phones for timit and builtin, chars for the rest]
-    #[arg(long, value_enum)]
-    units: Option<UnitsName>,
+    #[arg(long, value_parser = choice(&UNITS))]
+    units: Option<Units>,
+    /// Make phones of words with this dictionary (the CMU dictionary's 39 phones), and of unknown words by rules
+    #[arg(long, value_name = "LEXICON", value_parser = choice(&LEXICONS))]
+    lexicon: Option<Lexicon>,
     /// Fold TIMIT's phones to 61, 48 or 39 [default: 61 for timit, 39 for builtin]
     #[arg(long, value_name = "SIZE")]
     fold: Option<PhoneSet>,
@@ -137,9 +173,9 @@ struct Targets {
     #[arg(long)]
     keep_stress: bool,
     /// Case of characters and words
-    #[arg(long, value_enum, default_value = "keep")]
-    case: CaseName,
-    /// Keep letters, digits, apostrophes and spaces only
+    #[arg(long, value_parser = choice(&CASES), default_value = "keep")]
+    case: Case,
+    /// Keep letters, digits, apostrophes and spaces only; hyphens become spaces
     #[arg(long)]
     drop_punctuation: bool,
     /// Use these labels (a `labels.txt`) instead of those the training part needs
@@ -150,38 +186,16 @@ struct Targets {
     kaldi: bool,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum UnitsName {
-    Phones,
-    Chars,
-    Words,
-}
-
-#[derive(Clone, Copy, Default, ValueEnum)]
-enum CaseName {
-    #[default]
-    Keep,
-    Lower,
-    Upper,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Training {
-    Si84,
-    Si284,
-}
-
 pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     let Args { kind } = args;
     match kind {
         Kind::Timit(InParts { place, targets }) => {
             let config = targets.config(Units::Phones, Labels::Timit(PhoneSet::All61), SplitConfig::default())?;
-            finish(timit::read(&place.src), place, &config, &timit::checks, out)
+            finish(timit::read, place, &config, &timit::checks, out)
         }
         Kind::Wsj { train, corpus: InParts { place, targets } } => {
-            let train = if matches!(train, Training::Si84) { TrainingSet::Si84 } else { TrainingSet::Si284 };
             let config = targets.config(Units::Chars, Labels::Wsj, SplitConfig::default())?;
-            finish(wsj::read(&place.src, train), place, &config, &|corpus| wsj::checks(corpus, train), out)
+            finish(|src| wsj::read(src, train), place, &config, &|corpus| wsj::checks(corpus, train), out)
         }
         Kind::Kaldi { allow_commands, corpus } => {
             let kept = corpus.place.out.join("audio");
@@ -190,6 +204,7 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
         }
         Kind::Librispeech(corpus) => corpus.prepare(librispeech::read, out),
         Kind::Commonvoice(corpus) => corpus.prepare(commonvoice::read, out),
+        Kind::Harpervalley(corpus) => corpus.prepare(harpervalley::read, out),
         Kind::Nemo(corpus) => corpus.prepare(manifest::read_corpus, out),
         Kind::Folder(corpus) => corpus.prepare(folder::read, out),
         Kind::Builtin(args) => builtin::run(args, out),
@@ -203,7 +218,7 @@ impl InParts {
     fn prepare(self, read: impl FnOnce(&Path) -> Read, out: &Printer) -> anyhow::Result<Exit> {
         let InParts { place, targets } = self;
         let config = targets.config(Units::Chars, Labels::OfTraining, SplitConfig::default())?;
-        finish(read(&place.src), place, &config, &no_checks, out)
+        finish(read, place, &config, &no_checks, out)
     }
 }
 
@@ -211,7 +226,7 @@ impl InOnePiece {
     fn prepare(self, read: impl FnOnce(&Path) -> Read, out: &Printer) -> anyhow::Result<Exit> {
         let InOnePiece { place, split, targets } = self;
         let config = targets.config(Units::Chars, Labels::OfTraining, split.config()?)?;
-        finish(read(&place.src), place, &config, &no_checks, out)
+        finish(read, place, &config, &no_checks, out)
     }
 }
 
@@ -219,65 +234,59 @@ fn no_checks(_corpus: &Corpus) -> Vec<Check> {
     Vec::new()
 }
 
-/// Prepares what a reader found, and tells of it.
+/// Reads a corpus, prepares it and prints the summary.
 fn finish(
-    (corpus, problems): Read,
+    read: impl FnOnce(&Path) -> Read,
     place: Place,
     config: &PrepareConfig,
     checks: &dyn Fn(&Corpus) -> Vec<Check>,
     out: &Printer,
 ) -> anyhow::Result<Exit> {
-    let Place { src, out: dir } = place;
-    let found = Found { src, corpus, problems };
+    let Place { src, out: dir, force } = place;
+    check_out(&dir, force)?;
+    let (corpus, problems) = read(&src);
+    write(Found { src, corpus, problems }, config, checks, &dir, out)
+}
+
+/// Writes a corpus that was read, and prints the summary.
+fn write(
+    found: Found,
+    config: &PrepareConfig,
+    checks: &dyn Fn(&Corpus) -> Vec<Check>,
+    dir: &Path,
+    out: &Printer,
+) -> anyhow::Result<Exit> {
     let bar = Bar::new(out);
-    let (summary, problems) = prepare(found, config, checks, &dir, &bar);
+    let (summary, problems) = prepare(found, config, checks, dir, &bar);
     bar.finish();
     report::problems(&problems, out);
     let summary = summary.context("could not prepare the corpus")?;
-    report::summary(&summary, &dir, out);
+    report::summary(&summary, dir, out);
     Ok(if problems.is_empty() { Exit::Done } else { Exit::Problems })
 }
 
 impl Targets {
     /// The configuration that was asked for, with the defaults of the kind of corpus.
     fn config(self, units: Units, labels: Labels, split: SplitConfig) -> anyhow::Result<PrepareConfig> {
-        let Targets {
-            units: wanted,
-            fold,
-            map,
-            merge_silences,
-            keep_stress,
-            case,
-            drop_punctuation,
-            labels: file,
-            kaldi,
-        } = self;
+        let Targets { units: wanted, lexicon, fold, map, merge_silences, keep_stress, case, .. } = self;
         let folded = fold.map(Labels::Timit).or(map.map(Labels::Mapped));
-        let (default_units, units) = (units, wanted.map_or(units, UnitsName::units));
-        let labels = match (file, folded) {
-            (Some(path), _) => Labels::Given(given_labels(&path, units)?),
-            (None, Some(folded)) if units == Units::Phones => folded,
-            (None, Some(_)) => anyhow::bail!("`--fold` and `--map` are for phones, but the units are {units}"),
-            (None, None) if units == default_units => labels,
+        let default_units = if lexicon.is_some() { Units::Phones } else { units };
+        let chosen = wanted.unwrap_or(default_units);
+        anyhow::ensure!(
+            lexicon.is_none() || chosen == Units::Phones,
+            "`--lexicon` makes phones, but the units are {chosen}"
+        );
+        let labels = match (self.labels, folded) {
+            (Some(path), _) => Labels::Given(given_labels(&path, chosen)?),
+            (None, Some(folded)) if chosen == Units::Phones => folded,
+            (None, Some(_)) => anyhow::bail!("`--fold` and `--map` are for phones, but the units are {chosen}"),
+            (None, None) if chosen == units && lexicon.is_none() => labels,
             (None, None) => Labels::OfTraining,
         };
-        let case = match case {
-            CaseName::Keep => Case::Keep,
-            CaseName::Lower => Case::Lower,
-            CaseName::Upper => Case::Upper,
-        };
-        let targets = TargetConfig { units, labels, merge_silences, keep_stress, case, drop_punctuation };
-        Ok(PrepareConfig { split, targets, kaldi })
-    }
-}
-
-impl UnitsName {
-    fn units(self) -> Units {
-        match self {
-            UnitsName::Phones => Units::Phones,
-            UnitsName::Chars => Units::Chars,
-            UnitsName::Words => Units::Words,
-        }
+        let drop_punctuation = self.drop_punctuation;
+        let targets =
+            TargetConfig { units: chosen, labels, lexicon, merge_silences, keep_stress, case, drop_punctuation };
+        Ok(PrepareConfig { split, targets, kaldi: self.kaldi })
     }
 }
 
@@ -290,9 +299,9 @@ fn given_labels(path: &Path, units: Units) -> anyhow::Result<LabelSet> {
 
 impl Split {
     fn config(self) -> anyhow::Result<SplitConfig> {
-        let Split { shares, test_speakers, dev_speakers, seed } = self;
+        let Split { shares, test_speakers, dev_speakers, speaker_from, seed } = self;
         let (dev_speakers, test_speakers) = (names(&dev_speakers)?, names(&test_speakers)?);
-        Ok(SplitConfig { shares, dev_speakers, test_speakers, seed })
+        Ok(SplitConfig { shares, dev_speakers, test_speakers, seed, speaker_from })
     }
 }
 

@@ -5,13 +5,14 @@
 //! | `audio_filepath` (`audio`) | the recording; a relative path starts at the manifest |
 //! | `duration` (`dur`), `offset` | seconds; without `offset` the utterance is the whole recording |
 //! | `text` | what a model is to write |
-//! | `id`, `speaker`, `channel` | `id` defaults to the name of the file, `speaker` to the `id` |
+//! | `id`, `speaker`, `channel` | `id` defaults to the name of the file, with folders where names collide; `speaker` to the `id` |
 //! | `sentence` | the words, where `text` is not them |
 //! | `phones`, `words` | `[[start_s, end_s, name], ...]` |
 //! | `phone_seq` | phones without times |
 //!
 //! Other keys are allowed and not read.
 
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -21,6 +22,9 @@ use serde::{Deserialize, Serialize};
 use super::files::{self, for_each_line, for_each_line_of};
 use super::problem::{Fault, Problem, Problems};
 use super::{AudioPart, Corpus, TRAIN, Timed, Utterance};
+
+/// Folders that an id can have in front of it.
+const MAX_FOLDERS: usize = 20;
 
 /// A line as it stands in the file.
 #[derive(Serialize, Deserialize)]
@@ -58,12 +62,56 @@ pub struct Listed {
     pub utterance: Utterance,
 }
 
-/// Reads the manifest at `path`; lines that are none are told, and the rest goes on.
+/// Reads the manifest at `path`; lines that cannot be read are reported and left out.
 pub fn load(path: &Path) -> (Vec<Listed>, Vec<Problem>) {
+    let (mut listed, problems) = load_lines(path);
+    name_after_paths(&mut listed.iter_mut().collect::<Vec<_>>());
+    (without_flags(listed), problems)
+}
+
+fn load_lines(path: &Path) -> (Vec<Line>, Vec<Problem>) {
     let mut problems = Problems::default();
     let mut listed = Vec::new();
     for_each_line(path, &mut problems, |line, text, problems| listed.extend(parse(path, line, text, problems)));
     (listed, problems.0)
+}
+
+/// A line, and whether its id is only the name of its recording.
+struct Line {
+    listed: Listed,
+    is_unnamed: bool,
+}
+
+fn without_flags(lines: Vec<Line>) -> Vec<Listed> {
+    lines.into_iter().map(|line| line.listed).collect()
+}
+
+/// Ids that are names of recordings get as many folders in front as it takes to tell them apart.
+fn name_after_paths(lines: &mut [&mut Line]) {
+    for n_folders in 1..MAX_FOLDERS {
+        let mut recordings: HashMap<String, HashSet<PathBuf>> = HashMap::new();
+        for Utterance { id, audio, .. } in lines.iter().map(|line| &line.listed.utterance) {
+            recordings.entry(id.clone()).or_default().insert(audio.path.clone());
+        }
+        let repeated =
+            lines.iter_mut().filter(|line| line.is_unnamed && 1 < recordings[&line.listed.utterance.id].len());
+        let mut n_changed = 0;
+        for line in repeated {
+            let Utterance { id, speaker, audio, .. } = &mut line.listed.utterance;
+            let folder = files::ancestor_name(&audio.path, n_folders);
+            if !folder.is_empty() {
+                let named = format!("{folder}-{id}");
+                if speaker == id {
+                    speaker.clone_from(&named);
+                }
+                *id = named;
+                n_changed += 1;
+            }
+        }
+        if n_changed == 0 {
+            return;
+        }
+    }
 }
 
 /// Reads a manifest as the training part, or every manifest (`*.jsonl`) of a folder as the part of its name.
@@ -79,11 +127,13 @@ pub fn read_corpus(path: &Path) -> (Corpus, Vec<Problem>) {
     manifests.sort();
     let (mut parts, mut problems) = (Vec::new(), Vec::new());
     for manifest in manifests {
-        let (listed, found) = load(&manifest);
-        parts.push((files::stem(&manifest), utterances(listed)));
+        let (lines, found) = load_lines(&manifest);
+        parts.push((files::stem(&manifest), lines));
         problems.extend(found);
     }
-    (Corpus::of_parts(parts.iter_mut().map(|(name, utterances)| (name.as_str(), std::mem::take(utterances)))), problems)
+    name_after_paths(&mut parts.iter_mut().flat_map(|(_, lines)| lines).collect::<Vec<_>>());
+    let named = parts.iter_mut().map(|(name, lines)| (name.as_str(), utterances(without_flags(std::mem::take(lines)))));
+    (Corpus::of_parts(named), problems)
 }
 
 /// The same of anything that can be read; `path` is what it is called and where relative paths start.
@@ -93,18 +143,20 @@ pub fn read(reader: impl BufRead, path: &Path) -> (Vec<Listed>, Vec<Problem>) {
     for_each_line_of(reader, path, &mut problems, |line, text, problems| {
         listed.extend(parse(path, line, text, problems));
     });
-    (listed, problems.0)
+    name_after_paths(&mut listed.iter_mut().collect::<Vec<_>>());
+    (without_flags(listed), problems.0)
 }
 
-fn parse(path: &Path, line: usize, text: &str, problems: &mut Problems) -> Option<Listed> {
+fn parse(path: &Path, line: usize, text: &str, problems: &mut Problems) -> Option<Line> {
     if text.trim().is_empty() {
         return None;
     }
     match serde_json::from_str::<Entry>(text) {
         Ok(entry) => {
+            let is_unnamed = entry.id.is_none();
             let utterance = entry.into_utterance(path.parent().unwrap_or(Path::new("")));
             check_times(&utterance, path, line, problems);
-            Some(Listed { line, utterance })
+            Some(Line { listed: Listed { line, utterance }, is_unnamed })
         }
         Err(error) => {
             // The parser counts lines inside our line; only the column means something to the reader of the file.

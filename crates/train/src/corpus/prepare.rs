@@ -13,7 +13,7 @@ use super::problem::{Fault, Problem, Problems};
 use super::split::{SplitConfig, SplitError};
 use super::summary::{Check, Summary};
 use super::targets::TargetConfig;
-use super::{Corpus, Utterance, Watcher, kaldi, manifest};
+use super::{Corpus, Utterance, Watcher, files, kaldi, manifest};
 
 /// A length in a list may differ by this much from that of the recording: lists are rounded.
 pub(crate) const MAX_LENGTH_DIFFERENCE_S: f64 = 0.05;
@@ -36,6 +36,8 @@ pub struct PrepareConfig {
 pub enum PrepareError {
     #[error("no utterance to prepare was found in `{src}`")]
     Nothing { src: PathBuf },
+    #[error("`{path}` already holds {what}")]
+    Exists { path: PathBuf, what: &'static str },
     #[error(transparent)]
     Split(#[from] SplitError),
     #[error(transparent)]
@@ -52,6 +54,8 @@ impl PrepareError {
                 "the problems above say what was looked for; is it the right kind of corpus (`srf prepare --help`)?"
                     .to_owned(),
             ),
+            PrepareError::Exists { what: "a corpus", .. } => Some("`--force` replaces it".to_owned()),
+            PrepareError::Exists { .. } => Some("give a new folder, or `--force` to write next to them".to_owned()),
             PrepareError::Split(SplitError::TooFewSpeakers { .. }) => {
                 Some("give one part a share of 0 (`--split 90/10/0`), or leave `--split` out".to_owned())
             }
@@ -69,6 +73,36 @@ pub struct Found {
     /// What was wrong with it.
     pub problems: Vec<Problem>,
 }
+
+/// Refuses to write a corpus into a folder that holds something else, or that holds a corpus already.
+///
+/// With `force` a corpus that is there is removed first, all but its recordings; other files stay.
+pub fn check_out(out: &Path, force: bool) -> Result<(), PrepareError> {
+    let entries = fs::read_dir(out).map(|entries| entries.flatten().map(|entry| entry.path()).collect::<Vec<_>>());
+    let entries = entries.unwrap_or_default();
+    if entries.is_empty() {
+        return Ok(());
+    }
+    let is_ours = |path: &&PathBuf| {
+        files::extension(path) == "jsonl" || OURS.iter().any(|name| path.file_name().is_some_and(|file| file == *name))
+    };
+    let is_corpus = out.join("summary.json").is_file() && out.join("labels.txt").is_file();
+    if !force {
+        return Err(PrepareError::Exists {
+            path: out.to_owned(),
+            what: if is_corpus { "a corpus" } else { "other files" },
+        });
+    }
+    let removed = entries
+        .iter()
+        .filter(|_| is_corpus)
+        .filter(is_ours)
+        .try_for_each(|path| if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) });
+    removed.map_err(|source| PrepareError::Write { path: out.to_owned(), source })
+}
+
+/// What a prepared corpus consists of, besides its manifests.
+const OURS: [&str; 3] = ["summary.json", "labels.txt", "kaldi"];
 
 /// Prepares `found` in the folder `out`; `checks` are counted on the corpus as read.
 pub fn prepare(
@@ -94,6 +128,9 @@ fn prepare_with(
     problems: &mut Problems,
 ) -> Result<Summary, PrepareError> {
     let checks = checks(&corpus);
+    if let Some(speaker_from) = &config.split.speaker_from {
+        speaker_from.apply(&mut corpus);
+    }
     drop_duplicates(&mut corpus, problems);
     measure(&mut corpus, watcher, problems);
     if config.split.is_asked() && 0 < corpus.n_utterances() {
@@ -103,8 +140,9 @@ fn prepare_with(
     if corpus.n_utterances() == 0 {
         return Err(PrepareError::Nothing { src: src.to_owned() });
     }
-    let (labels, foreign) = applied?;
-    let summary = Summary::new(&corpus, &labels, foreign, checks, problems.0.len());
+    let applied = applied?;
+    let labels = applied.labels.clone();
+    let summary = Summary::new(&corpus, applied, checks, problems.0.len());
     let out = std::path::absolute(out).map_err(|source| PrepareError::Write { path: out.to_owned(), source })?;
     let save = |path: PathBuf, result: io::Result<()>| result.map_err(|source| PrepareError::Write { path, source });
     save(out.clone(), fs::create_dir_all(&out))?;
@@ -118,11 +156,11 @@ fn prepare_with(
         }
     }
     let json = serde_json::to_string_pretty(&summary).expect("a summary is plain data") + "\n";
-    save(out.join("summary.json"), fs::write(out.join("summary.json"), json))?;
+    save(out.join("summary.json"), srf_base::files::write_atomically(&out.join("summary.json"), json.as_bytes()))?;
     Ok(summary)
 }
 
-/// An id is used once in the whole corpus; the later ones are told and left out.
+/// An id is used once in the whole corpus; the later ones are reported and left out.
 fn drop_duplicates(corpus: &mut Corpus, problems: &mut Problems) {
     let mut first: HashMap<String, PathBuf> = HashMap::new();
     for part in &mut corpus.parts {
@@ -137,7 +175,7 @@ fn drop_duplicates(corpus: &mut Corpus, problems: &mut Problems) {
     }
 }
 
-/// Reads the header of every recording: utterances get their length, those that cannot be read are told and left out.
+/// Reads the header of every recording: utterances get their length, those that cannot be read are reported and left out.
 fn measure(corpus: &mut Corpus, watcher: &dyn Watcher, problems: &mut Problems) {
     let mut paths: Vec<PathBuf> = corpus.utterances().map(|utterance| utterance.audio.path.clone()).collect();
     paths.sort();

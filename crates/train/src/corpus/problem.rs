@@ -57,8 +57,10 @@ pub enum Fault {
     DuplicateId { id: String, first: String },
     #[error("utterance `{id}` has no text")]
     EmptyText { id: String },
-    #[error("utterance `{id}` has no phones")]
+    #[error("utterance `{id}` has no phones (`--lexicon cmudict` makes them of words)")]
     NoPhones { id: String },
+    #[error("utterance `{id}`: `{word}` cannot be pronounced")]
+    Unpronounceable { id: String, word: String },
     #[error("utterance `{id}`: label {position} is `{label}`, which is not in the label set")]
     ForeignLabel { id: String, position: usize, label: String },
     #[error("utterance `{id}`: {n_labels} labels need {n_needed} output frames, its {duration_s} s give {n_frames}")]
@@ -69,7 +71,7 @@ pub enum Fault {
     BeyondEnd { id: String, end_s: f64, found_s: f64 },
     #[error("the name of the file is not UTF-8")]
     NameNotUtf8,
-    #[error("`{command}` is a command, which is not run")]
+    #[error("`{command}` is a command, which is not run without `--allow-commands`")]
     Command { command: String },
     #[error("`{command}` failed: {reason}")]
     CommandFailed { command: String, reason: String },

@@ -5,7 +5,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::str::FromStr;
 
-use super::{Corpus, DEV, TEST, TRAIN, Utterance};
+use super::{Corpus, DEV, TEST, TRAIN, Utterance, files};
 use crate::seed::generator;
 
 /// Shares of the speakers, in percent.
@@ -40,6 +40,54 @@ impl FromStr for Shares {
     }
 }
 
+/// Where the name of a speaker is to be found, for corpora that do not say it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SpeakerFrom {
+    /// The name of the folder that many levels above the recording; 1 is the folder it lies in.
+    Path(usize),
+    /// The part of the id before the first of these separators.
+    Id(String),
+}
+
+/// A place of speakers that is none.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error(
+    "`{found}` does not say where speakers are named, expected `path:N` (the folder N levels up) or `id:SEPARATOR`"
+)]
+#[allow(missing_docs)] // the message says what the field is
+pub struct ParseSpeakerFromError {
+    pub found: String,
+}
+
+impl FromStr for SpeakerFrom {
+    type Err = ParseSpeakerFromError;
+
+    fn from_str(text: &str) -> Result<Self, ParseSpeakerFromError> {
+        match text.split_once(':') {
+            Some(("path", n_up)) if n_up.parse().is_ok_and(|n: usize| (1..100).contains(&n)) => {
+                Ok(Self::Path(n_up.parse().unwrap_or(1)))
+            }
+            Some(("id", separator)) if !separator.is_empty() => Ok(Self::Id(separator.to_owned())),
+            _ => Err(ParseSpeakerFromError { found: text.to_owned() }),
+        }
+    }
+}
+
+impl SpeakerFrom {
+    /// Names the speakers of all utterances; where there is no such folder or separator, the speaker stays.
+    pub(crate) fn apply(&self, corpus: &mut Corpus) {
+        for utterance in corpus.utterances_mut() {
+            let name = match self {
+                Self::Path(n_up) => files::ancestor_name(&utterance.audio.path, *n_up),
+                Self::Id(separator) => utterance.id.split_once(separator).map_or("", |(name, _)| name).to_owned(),
+            };
+            if !name.is_empty() {
+                utterance.speaker = name;
+            }
+        }
+    }
+}
+
 /// How to split.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SplitConfig {
@@ -51,6 +99,8 @@ pub struct SplitConfig {
     pub test_speakers: Vec<String>,
     /// Which of all possible draws.
     pub seed: u64,
+    /// Names the speakers before the corpus is split.
+    pub speaker_from: Option<SpeakerFrom>,
 }
 
 /// Why a corpus cannot be split as asked.
@@ -162,6 +212,25 @@ mod tests {
             config.split(corpus(5, 2)).unwrap_err().to_string(),
             "speaker `x` is not in the corpus of 5 speakers"
         );
+    }
+
+    #[test]
+    fn speakers_are_named_after_folders_or_ids() {
+        let named = |from: &str, id: &str, path: &str| {
+            let audio = crate::corpus::AudioPart { path: path.into(), ..Default::default() };
+            let utterance = Utterance { id: id.to_owned(), speaker: id.to_owned(), audio, ..Utterance::default() };
+            let mut corpus = Corpus::of_one(TRAIN, vec![utterance]);
+            from.parse::<SpeakerFrom>().unwrap().apply(&mut corpus);
+            corpus.utterances().next().unwrap().speaker.clone()
+        };
+        assert_eq!(named("path:1", "u", "/d/ann/one/x.wav"), "one");
+        assert_eq!(named("path:2", "u", "/d/ann/one/x.wav"), "ann");
+        assert_eq!(named("path:9", "u", "/d/x.wav"), "u");
+        assert_eq!(named("id:-", "ann-one-1", "x.wav"), "ann");
+        assert_eq!(named("id:_", "ann-one-1", "x.wav"), "ann-one-1");
+        for bad in ["", "path", "path:0", "path:x", "id:", "folder:1"] {
+            assert!(bad.parse::<SpeakerFrom>().is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, HashSet};
 use serde::Serialize;
 use srf_text::labels::LabelSet;
 
-use super::targets::Foreign;
+use super::pronounce::Coverage;
+use super::targets::{Applied, Dropped, Foreign};
 use super::{Corpus, Part};
 
 /// A number that is known for the complete corpus.
@@ -63,20 +64,22 @@ pub struct Summary {
     pub label_counts: BTreeMap<String, usize>,
     /// How often labels outside the set occur, or occurred before they were deleted.
     pub out_of_set: Foreign,
+    /// How often characters were dropped from transcripts, such as punctuation.
+    pub dropped: Dropped,
+    /// Words that were not in the lexicon, where one was used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lexicon: Option<Coverage>,
+    /// Utterances that count as speakers of their own, because nothing says who speaks.
+    pub n_without_speaker: usize,
     /// Numbers known for the complete corpus.
     pub checks: Vec<Check>,
-    /// How many problems were told.
+    /// How many problems were reported.
     pub n_problems: usize,
 }
 
 impl Summary {
-    pub(crate) fn new(
-        corpus: &Corpus,
-        labels: &LabelSet,
-        out_of_set: Foreign,
-        checks: Vec<Check>,
-        n_problems: usize,
-    ) -> Self {
+    pub(crate) fn new(corpus: &Corpus, applied: Applied, checks: Vec<Check>, n_problems: usize) -> Self {
+        let Applied { labels, out_of_set, dropped, coverage } = applied;
         let mut label_counts: BTreeMap<String, usize> =
             labels.symbols().iter().map(|label| (label.clone(), 0)).collect();
         for utterance in corpus.utterances() {
@@ -87,11 +90,14 @@ impl Summary {
             }
         }
         Self {
-            parts: corpus.parts.iter().map(|part| PartSummary::of(part, labels)).collect(),
+            parts: corpus.parts.iter().map(|part| PartSummary::of(part, &labels)).collect(),
             units: labels.units().to_string(),
             n_classes: labels.n_classes(),
             label_counts,
             out_of_set,
+            dropped,
+            lexicon: coverage,
+            n_without_speaker: corpus.utterances().filter(|utterance| utterance.speaker == utterance.id).count(),
             checks,
             n_problems,
         }

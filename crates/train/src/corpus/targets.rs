@@ -2,29 +2,22 @@
 
 use std::collections::BTreeMap;
 
+use srf_text::cmudict;
 use srf_text::labels::mapping::PhoneMapping;
 use srf_text::labels::timit::{Folded, PhoneSet};
 use srf_text::labels::{LabelSet, LabelSetError, Units, wsj};
 
+use super::normalize::normalize;
 use super::problem::{Fault, Problems};
+use super::pronounce::{Coverage, Lexicon, Pronouncer};
 use super::{Corpus, TRAIN, Timed, Utterance};
 
-/// What becomes of upper and lower case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Case {
-    /// As written.
-    #[default]
-    Keep,
-    /// All lower.
-    Lower,
-    /// All upper.
-    Upper,
-}
+pub use super::normalize::{Case, Dropped};
 
 /// Which labels a model has.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Labels {
-    /// All that the training part uses.
+    /// All that the training part uses; with a lexicon, all phones of the lexicon.
     #[default]
     OfTraining,
     /// TIMIT's phones, folded.
@@ -44,13 +37,15 @@ pub struct TargetConfig {
     pub units: Units,
     /// The label set.
     pub labels: Labels,
+    /// Makes phones of the words; otherwise phones are those of the corpus.
+    pub lexicon: Option<Lexicon>,
     /// Whether silences that follow each other become one; people who report results keep them.
     pub merge_silences: bool,
     /// Whether `AH0` and `AH1` stay two phones.
     pub keep_stress: bool,
     /// Of characters and words.
     pub case: Case,
-    /// Whether everything but letters, digits, apostrophes and spaces goes.
+    /// Whether only letters, digits, their marks, apostrophes and spaces stay; hyphens become spaces.
     pub drop_punctuation: bool,
 }
 
@@ -60,6 +55,7 @@ impl TargetConfig {
         Self {
             units,
             labels: Labels::OfTraining,
+            lexicon: None,
             merge_silences: false,
             keep_stress: false,
             case: Case::Keep,
@@ -71,18 +67,25 @@ impl TargetConfig {
 /// Labels that some text had and the set does not, with their number.
 pub type Foreign = BTreeMap<String, usize>;
 
+/// What the targets of a corpus came to.
+pub(crate) struct Applied {
+    pub(crate) labels: LabelSet,
+    pub(crate) out_of_set: Foreign,
+    pub(crate) dropped: Dropped,
+    pub(crate) coverage: Option<Coverage>,
+}
+
 impl TargetConfig {
-    /// Gives every utterance its text; those without one are told and left out.
-    pub(crate) fn apply(
-        &self,
-        corpus: &mut Corpus,
-        problems: &mut Problems,
-    ) -> Result<(LabelSet, Foreign), LabelSetError> {
-        let mut foreign = Foreign::new();
+    /// Gives every utterance its text; those without one are reported and left out.
+    pub(crate) fn apply(&self, corpus: &mut Corpus, problems: &mut Problems) -> Result<Applied, LabelSetError> {
+        let (mut out_of_set, mut dropped) = (Foreign::new(), Dropped::new());
+        let mut pronouncer = self.lexicon.map(Pronouncer::new);
         for utterance in corpus.utterances_mut() {
-            utterance.text = match self.units {
-                Units::Phones => self.phone_text(utterance),
-                Units::Chars | Units::Words => self.word_text(&utterance.sentence, &mut foreign),
+            utterance.text = match (self.units, &mut pronouncer) {
+                (Units::Phones, Some(pronouncer)) => self.pronounced(utterance, pronouncer, &mut dropped, problems),
+                (Units::Phones, None) => self.phone_text(utterance),
+                _ if self.labels == Labels::Wsj => wsj_text(&utterance.sentence, &mut out_of_set),
+                _ => normalize(&utterance.sentence, self.case, self.drop_punctuation, &mut dropped),
             };
         }
         for part in &mut corpus.parts {
@@ -92,14 +95,40 @@ impl TargetConfig {
         let labels = self.label_set(corpus)?;
         for utterance in corpus.utterances() {
             for label in labels.foreign(&utterance.text) {
-                *foreign.entry(label.to_owned()).or_insert(0) += 1;
+                *out_of_set.entry(label.to_owned()).or_insert(0) += 1;
             }
         }
-        Ok((labels, foreign))
+        let coverage = pronouncer.map(|pronouncer| pronouncer.coverage());
+        Ok(Applied { labels, out_of_set, dropped, coverage })
+    }
+
+    /// The phones of a sentence by the lexicon; empty, and reported, where a word cannot be pronounced.
+    fn pronounced(
+        &self,
+        utterance: &mut Utterance,
+        pronouncer: &mut Pronouncer,
+        dropped: &mut Dropped,
+        problems: &mut Problems,
+    ) -> String {
+        let sentence = normalize(&utterance.sentence, Case::Lower, true, dropped);
+        let mut phones = Vec::new();
+        for word in sentence.split(' ').filter(|word| !word.is_empty()) {
+            let Some(of_word) = pronouncer.phones(word) else {
+                let fault = Fault::Unpronounceable { id: utterance.id.clone(), word: word.to_owned() };
+                problems.add(&utterance.audio.path, None, fault);
+                return String::new();
+            };
+            phones.extend(of_word.into_iter().filter_map(|phone| self.phone(phone)));
+        }
+        // The phones of the corpus, if any, are of another set.
+        (utterance.phones, utterance.phone_seq) = (Vec::new(), Vec::new());
+        phones.join(" ")
     }
 
     fn has_text(&self, utterance: &Utterance, problems: &mut Problems) -> bool {
-        if utterance.text.is_empty() {
+        // A lexicon reports what it cannot pronounce.
+        let is_reported = self.lexicon.is_some() && !utterance.sentence.is_empty();
+        if utterance.text.is_empty() && !is_reported {
             let id = utterance.id.clone();
             let fault = if self.units == Units::Phones { Fault::NoPhones { id } } else { Fault::EmptyText { id } };
             problems.add(&utterance.audio.path, None, fault);
@@ -113,6 +142,7 @@ impl TargetConfig {
             Labels::Mapped(mapping) => Ok(mapping.labels()),
             Labels::Wsj => Ok(wsj::labels()),
             Labels::Given(labels) => Ok(labels.clone()),
+            Labels::OfTraining if self.lexicon.is_some() => LabelSet::new(self.units, cmudict::PHONES),
             Labels::OfTraining => {
                 let train = corpus.part(TRAIN).or(corpus.parts.first());
                 let utterances = train.map(|part| part.utterances.as_slice()).unwrap_or_default();
@@ -162,24 +192,14 @@ impl TargetConfig {
         }
         merged
     }
+}
 
-    fn word_text(&self, sentence: &str, foreign: &mut Foreign) -> String {
-        if self.labels == Labels::Wsj {
-            let (text, dropped) = wsj::to_labels(sentence);
-            for c in dropped {
-                *foreign.entry(c.to_string()).or_insert(0) += 1;
-            }
-            return text;
-        }
-        let text = match self.case {
-            Case::Keep => sentence.to_owned(),
-            Case::Lower => sentence.to_lowercase(),
-            Case::Upper => sentence.to_uppercase(),
-        };
-        let is_kept = |c: &char| !self.drop_punctuation || c.is_alphanumeric() || c.is_whitespace() || *c == '\'';
-        let text: String = text.replace('’', "'").chars().filter(is_kept).collect();
-        join(text.split_whitespace())
+fn wsj_text(sentence: &str, out_of_set: &mut Foreign) -> String {
+    let (text, dropped) = wsj::to_labels(sentence);
+    for c in dropped {
+        *out_of_set.entry(c.to_string()).or_insert(0) += 1;
     }
+    text
 }
 
 fn join<'a>(labels: impl Iterator<Item = &'a str>) -> String {
@@ -209,7 +229,7 @@ mod tests {
     fn text_of(config: &TargetConfig, utterance: Utterance) -> (String, Foreign) {
         let mut corpus = Corpus::of_one(TRAIN, vec![utterance]);
         let mut problems = Problems::default();
-        let (_, foreign) = config.apply(&mut corpus, &mut problems).unwrap();
+        let foreign = config.apply(&mut corpus, &mut problems).unwrap().out_of_set;
         let text = corpus.utterances().next().map(|utterance| utterance.text.clone()).unwrap_or_default();
         (text, foreign)
     }
@@ -243,6 +263,33 @@ mod tests {
         let (text, foreign) = text_of(&config, utterance("MR. <NOISE>", &[]));
         assert_eq!(text, "MR n");
         assert_eq!(foreign, Foreign::from([(".".to_owned(), 1)]));
+    }
+
+    #[test]
+    fn words_become_the_phones_of_the_dictionary_and_the_label_set_is_fixed() {
+        let lexicon = Some(Lexicon::CmuDict);
+        let config = TargetConfig { lexicon, ..TargetConfig::new(Units::Phones) };
+        let mut corpus = Corpus::of_one(TRAIN, vec![utterance("The well-known “Speech”, blorp?", &["h#", "aa"])]);
+        let mut problems = Problems::default();
+        let applied = config.apply(&mut corpus, &mut problems).unwrap();
+        let utterance = corpus.utterances().next().unwrap();
+        assert!(utterance.text.starts_with("dh ah w eh l n ow n s p iy ch b l "), "{}", utterance.text);
+        assert_eq!((utterance.phones.len(), applied.labels.symbols().len()), (0, 39));
+        let coverage = applied.coverage.unwrap();
+        assert_eq!((coverage.n_words, coverage.n_by_rules, coverage.n_types_by_rules), (5, 1, 1));
+        assert_eq!(applied.dropped.len(), 4);
+        let mapped = TargetConfig { labels: Labels::Mapped(PhoneMapping::Shared37), ..config };
+        assert_eq!(text_of(&mapped, super::tests::utterance("measure", &[])).0, "m eh sh er");
+    }
+
+    #[test]
+    fn a_word_that_cannot_be_pronounced_is_reported() {
+        let config = TargetConfig { lexicon: Some(Lexicon::CmuDict), ..TargetConfig::new(Units::Phones) };
+        let mut corpus = Corpus::of_one(TRAIN, vec![utterance("say привет", &[]), utterance("say", &[])]);
+        let mut problems = Problems::default();
+        config.apply(&mut corpus, &mut problems).unwrap();
+        assert_eq!(corpus.n_utterances(), 1);
+        assert!(problems.0[0].to_string().ends_with("utterance `u`: `привет` cannot be pronounced"));
     }
 
     #[test]

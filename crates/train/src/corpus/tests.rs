@@ -65,6 +65,60 @@ fn common_voice_is_read_by_its_columns() {
 }
 
 #[test]
+fn harpervalley_has_one_recording_per_side_and_no_tags() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let segment = |index: usize, role: &str, start_ms: usize, words: &str| {
+        format!(
+            "{{\"index\":{index},\"speaker_role\":\"{role}\",\"start_ms\":{start_ms},\"offset_ms\":9000,\
+             \"duration_ms\":400,\"human_transcript\":\"{words}\",\"channel_index\":1}}"
+        )
+    };
+    let segments = [
+        segment(1, "agent", 100, "hello [noise] there"),
+        segment(2, "caller", 500, "<unk> hi"),
+        segment(3, "caller", 600, "[noise]"),
+    ];
+    write(&data.join("transcript/c1.json"), format!("[{}]", segments.join(",")));
+    write(&data.join("metadata/c1.json"), r#"{"agent":{"speaker_id":46},"caller":{"speaker_id":4},"sid":"c1"}"#);
+    write(&data.join("transcript/c2.json"), "[{\"index\":1}]");
+    wav(&data.join("audio/agent/c1.wav"));
+    wav(&data.join("audio/caller/c1.wav"));
+    let (corpus, problems) = harpervalley::read(dir.path());
+    let all: Vec<_> = corpus.utterances().map(|u| (u.id.as_str(), u.speaker.as_str(), u.sentence.as_str())).collect();
+    assert_eq!(all, [("c1-agent-001", "hv046", "hello there"), ("c1-caller-002", "hv004", "hi")]);
+    let audio = &corpus.utterances().nth(1).unwrap().audio;
+    assert_eq!((audio.offset_s, audio.duration_s), (Some(0.5), Some(0.4)));
+    assert!(audio.path.ends_with("audio/caller/c1.wav"));
+    assert_eq!(problems.len(), 1);
+    assert!(shown(&problems)[0].contains("c2.json: found \"missing field"), "{:?}", shown(&problems));
+    let (_, problems) = harpervalley::read(&dir.path().join("nowhere"));
+    assert_eq!(problems.len(), 2);
+}
+
+#[test]
+fn a_corpus_is_not_written_over_other_files_or_another_corpus() {
+    use super::prepare::check_out;
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    check_out(&out, false).unwrap();
+    write(&out.join("thesis.tex"), "precious");
+    let error = check_out(&out, false).unwrap_err();
+    assert!(error.to_string().ends_with("out` already holds other files"), "{error}");
+    check_out(&out, true).unwrap();
+    for name in ["summary.json", "labels.txt", "train.jsonl", "old.jsonl", "kaldi/train/text", "audio/a.wav"] {
+        write(&out.join(name), "");
+    }
+    let error = check_out(&out, false).unwrap_err();
+    assert!(error.to_string().ends_with("out` already holds a corpus"), "{error}");
+    assert_eq!(error.hint().unwrap(), "`--force` replaces it");
+    check_out(&out, true).unwrap();
+    let mut left: Vec<_> = fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["audio", "thesis.tex"]);
+}
+
+#[test]
 fn a_folder_is_read_with_every_kind_of_label() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);

@@ -1,20 +1,21 @@
-//! `srf prepare builtin`: a seed in, a spoken corpus out, plain or shaped like TIMIT's or WSJ's discs.
+//! `srf prepare builtin`: synthesises a corpus, plain or in the layout of TIMIT or WSJ.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::Context as _;
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::Args as ClapArgs;
 use srf_text::labels::Units;
 use srf_text::labels::timit::PhoneSet;
 use srf_train::builtin::layout::{PlainConfig, write_plain};
 use srf_train::builtin::layout::{WriteCorpusError, timit, wsj};
 use srf_train::builtin::{USUAL_LENGTH_S, Voices};
 use srf_train::corpus::Corpus;
+use srf_train::corpus::prepare::{Found, check_out};
 use srf_train::corpus::split::{Shares, SplitConfig};
 use srf_train::corpus::targets::Labels;
 
-use super::{Place, Targets, UnitsName, finish, no_checks};
+use super::{Targets, choice, no_checks, write};
 use crate::Exit;
 use crate::printer::{Bar, Printer};
 
@@ -38,45 +39,45 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// `timit` and `wsj` write a tree like the discs', for `srf prepare timit` and `srf prepare wsj` to read
-    #[arg(long, value_enum, default_value = "plain")]
+    #[arg(long, value_parser = choice(&LAYOUTS), default_value = "plain")]
     layout: Layout,
     /// `espeak` lets every second speaker be a voice of the program espeak-ng: no phones, no times
-    #[arg(long, value_enum, default_value = "flite")]
-    voices: VoicesName,
+    #[arg(long, value_parser = choice(&VOICES), default_value = "flite")]
+    voices: Voices,
     /// Percent of the speakers in train, dev and test
     #[arg(long, value_name = "SHARES", default_value = USUAL_SPLIT)]
     split: Shares,
+    /// Replace a corpus in OUT, or write next to files that are there
+    #[arg(long)]
+    force: bool,
     #[command(flatten)]
     targets: Targets,
 }
 
-#[derive(Clone, Copy, PartialEq, ValueEnum)]
+const LAYOUTS: [(&str, Layout); 3] = [("plain", Layout::Plain), ("timit", Layout::Timit), ("wsj", Layout::Wsj)];
+const VOICES: [(&str, Voices); 2] = [("flite", Voices::Flite), ("espeak", Voices::FliteAndEspeak)];
+
+#[derive(Clone, Copy, PartialEq)]
 enum Layout {
     Plain,
     Timit,
     Wsj,
 }
 
-#[derive(Clone, Copy, PartialEq, ValueEnum)]
-enum VoicesName {
-    Flite,
-    Espeak,
-}
-
 pub(super) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
-    let Args { out: dir, hours, speakers, seed, layout, voices, split, targets } = args;
+    let Args { out: dir, hours, speakers, seed, layout, voices, split, force, targets } = args;
     anyhow::ensure!(speakers != Some(0), "`--speakers 0` leaves nobody to speak");
     anyhow::ensure!(hours.is_none_or(|hours| 0.0 < hours && hours <= MAX_HOURS), "`--hours` takes 0 to {MAX_HOURS}");
-    let is_flite = voices == VoicesName::Flite;
+    let is_flite = voices == Voices::Flite;
     anyhow::ensure!(layout == Layout::Plain || is_flite, "`--voices espeak` has no phones, which `--layout` needs");
+    check_out(&dir, force)?;
     match layout {
         Layout::Plain => {
-            let is_phones = targets.units.is_none_or(|units| matches!(units, UnitsName::Phones));
+            let is_phones = targets.units.is_none_or(|units| units == Units::Phones);
             anyhow::ensure!(
                 is_flite || !is_phones,
                 "`--voices espeak` has no phones, choose `--units chars` or `words`"
             );
-            let voices = if is_flite { Voices::Flite } else { Voices::FliteAndEspeak };
             let hours = hours.unwrap_or(1.0);
             let n_speakers = speakers.unwrap_or_else(|| usual_speakers(hours));
             let config = PlainConfig { seed, n_speakers, hours, voices };
@@ -85,17 +86,17 @@ pub(super) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
         Layout::Timit => {
             anyhow::ensure!(hours.is_none(), "with `--layout timit` everyone says ten sentences: choose `--speakers`");
             speak(out, |bar| timit::write(seed, speakers.unwrap_or(630), &dir, bar), |n| *n)?;
-            Ok(tell_next("timit", &dir, out))
+            Ok(print_next("timit", &dir, out))
         }
         Layout::Wsj => {
             let n_speakers = speakers.unwrap_or(312);
             let n_each = (hours.unwrap_or(1.0) * 3600.0 / USUAL_LENGTH_S / n_speakers as f64).ceil() as usize;
             anyhow::ensure!(
                 n_each <= wsj::MAX_EACH,
-                "{n_each} utterances a speaker are too many: choose more `--speakers`"
+                "{n_each} utterances per speaker are too many: choose more `--speakers`"
             );
             speak(out, |bar| wsj::write(seed, n_speakers, n_each, &dir, bar), |n| *n)?;
-            Ok(tell_next("wsj", &dir, out))
+            Ok(print_next("wsj", &dir, out))
         }
     }
 }
@@ -114,10 +115,10 @@ fn make(config: &PlainConfig, shares: Shares, targets: Targets, dir: PathBuf, ou
     let split = SplitConfig { shares: Some(shares), seed: config.seed, ..SplitConfig::default() };
     let prepare = targets.config(Units::Phones, Labels::Timit(PhoneSet::Score39), split)?;
     let corpus = speak(out, |bar| write_plain(config, &dir, bar), Corpus::n_utterances)?;
-    finish((corpus, Vec::new()), Place { src: dir.clone(), out: dir }, &prepare, &no_checks, out)
+    write(Found { src: dir.clone(), corpus, problems: Vec::new() }, &prepare, &no_checks, &dir, out)
 }
 
-/// Makes a corpus behind a progress bar, and tells how long it took.
+/// Makes a corpus with a progress bar, and prints how long it took.
 fn speak<T>(
     out: &Printer,
     write: impl FnOnce(&Bar) -> Result<T, WriteCorpusError>,
@@ -132,7 +133,7 @@ fn speak<T>(
     Ok(made)
 }
 
-fn tell_next(kind: &str, dir: &Path, out: &Printer) -> Exit {
+fn print_next(kind: &str, dir: &Path, out: &Printer) -> Exit {
     out.note(format!("written to `{}`; next: `srf prepare {kind} {} OUT`", dir.display(), dir.display()));
     Exit::Done
 }

@@ -1,22 +1,37 @@
-//! Telling of a prepared corpus: a summary and problems in, a table and lines on stderr out.
+//! Prints what came of preparing or checking a corpus: problems grouped by kind, and a table of the parts.
 
+use std::collections::BTreeMap;
+use std::mem::{Discriminant, discriminant};
 use std::path::Path;
 
-use srf_train::corpus::Problem;
 use srf_train::corpus::summary::{PartSummary, Summary};
+use srf_train::corpus::{Fault, Problem};
 
 use crate::printer::Printer;
 
-/// Problems beyond this many are counted, not shown: a wrong path in a list of a million is one mistake.
-const MAX_SHOWN: usize = 100;
-const MAX_FOREIGN: usize = 20;
+/// Problems of one kind that are printed; the rest is counted.
+const MAX_ALIKE: usize = 3;
+const MAX_LISTED: usize = 20;
 
+/// Prints problems in their order, the first few of each kind in a file; the rest of a kind is counted.
 pub(crate) fn problems(problems: &[Problem], out: &Printer) {
-    for problem in problems.iter().take(MAX_SHOWN) {
-        out.problem(problem);
+    let mut kinds: Vec<((&Path, Discriminant<Fault>), usize)> = Vec::new();
+    for problem in problems {
+        // Problems with recordings are alike whichever recording it is.
+        let path = if problem.line.is_some() { problem.path.as_path() } else { Path::new("") };
+        let kind = (path, discriminant(&problem.fault));
+        let at = kinds.iter().position(|(known, _)| *known == kind).unwrap_or_else(|| {
+            kinds.push((kind, 0));
+            kinds.len() - 1
+        });
+        kinds[at].1 += 1;
+        if kinds[at].1 <= MAX_ALIKE {
+            out.problem(problem);
+        }
     }
-    if MAX_SHOWN < problems.len() {
-        out.problem(format!("and {} more", problems.len() - MAX_SHOWN));
+    for ((path, _), n) in kinds.into_iter().filter(|(_, n)| MAX_ALIKE < *n) {
+        let place = if path.as_os_str().is_empty() { String::new() } else { format!("{}: ", path.display()) };
+        out.problem(format!("{place}{} more like the first {MAX_ALIKE}", n - MAX_ALIKE));
     }
 }
 
@@ -33,22 +48,39 @@ pub(super) fn summary(summary: &Summary, dir: &Path, out: &Printer) {
     let n_unused = summary.label_counts.values().filter(|count| **count == 0).count();
     let unused = if n_unused == 0 { String::new() } else { format!(", {n_unused} of them never used") };
     out.note(format!("{} classes: padding, {} labels{unused}, blank", summary.n_classes, summary.label_counts.len()));
-    foreign(summary, out);
+    counts("outside the label set", &summary.out_of_set, out);
+    counts("dropped from the transcripts", &summary.dropped, out);
+    if let Some(lexicon) = &summary.lexicon {
+        let share = 100.0 * lexicon.n_by_rules as f64 / lexicon.n_words.max(1) as f64;
+        out.note(format!(
+            "{} of {} words ({share:.2} %, {} different ones) are not in the dictionary and were pronounced by rules",
+            lexicon.n_by_rules, lexicon.n_words, lexicon.n_types_by_rules
+        ));
+        counts("the most frequent of them", &lexicon.most_frequent_by_rules, out);
+    }
+    if 0 < summary.n_without_speaker {
+        let n = summary.n_without_speaker;
+        out.note(format!(
+            "{n} utterances do not say who speaks: each counts as a speaker of its own, so a voice may be in several \
+             parts (`--speaker-from path:1` names speakers after folders)"
+        ));
+    }
     checks(summary, out);
     out.note(format!("written to `{}`", dir.display()));
 }
 
-fn foreign(summary: &Summary, out: &Printer) {
-    if summary.out_of_set.is_empty() {
+/// The most frequent of some labels, characters or words.
+fn counts(what: &str, counts: &BTreeMap<String, usize>, out: &Printer) {
+    if counts.is_empty() {
         return;
     }
-    let mut counts: Vec<(&String, &usize)> = summary.out_of_set.iter().collect();
-    counts.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    let mut sorted: Vec<(&String, &usize)> = counts.iter().collect();
+    sorted.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
     let shown: Vec<String> =
-        counts.iter().take(MAX_FOREIGN).map(|(label, count)| format!("`{label}` {count}")).collect();
-    let n_more = counts.len().saturating_sub(MAX_FOREIGN);
+        sorted.iter().take(MAX_LISTED).map(|(label, count)| format!("`{label}` {count}")).collect();
+    let n_more = sorted.len().saturating_sub(MAX_LISTED);
     let more = if n_more == 0 { String::new() } else { format!(" and {n_more} more") };
-    out.note(format!("outside the label set: {}{more}", shown.join(", ")));
+    out.note(format!("{what}: {}{more}", shown.join(", ")));
 }
 
 fn checks(summary: &Summary, out: &Printer) {

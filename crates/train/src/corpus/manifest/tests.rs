@@ -21,6 +21,20 @@ fn nemo_lines_are_read_with_paths_beside_the_manifest() {
 }
 
 #[test]
+fn ids_have_folders_where_names_of_recordings_collide() {
+    let lines = ["a/x/1.wav", "b/x/1.wav", "b/y/1.wav", "b/y/2.wav", "3.wav"]
+        .map(|path| format!("{{\"audio_filepath\": \"{path}\", \"text\": \"a\"}}"));
+    let (listed, problems) = read_str(&lines.join("\n"));
+    assert_eq!(problems, Vec::<String>::new());
+    let ids: Vec<&str> = listed.iter().map(|listed| listed.utterance.id.as_str()).collect();
+    assert_eq!(ids, ["a-x-1", "b-x-1", "y-1", "2", "3"]);
+    assert_eq!(listed[0].utterance.speaker, "a-x-1");
+    // One recording listed twice stays one id, which is a problem that `prepare` reports.
+    let (listed, _) = read_str(&[lines[0].as_str(), &lines[0]].join("\n"));
+    assert_eq!([&listed[0], &listed[1]].map(|listed| listed.utterance.id.as_str()), ["1", "1"]);
+}
+
+#[test]
 fn short_keys_and_phones_are_read_too() {
     let line = r#"{"id":"u","audio":"/x.flac","speaker":"s","dur":2,"phones":[[0,0.5,"aa"],[0.5,1,"b"]],"phone_seq":["AA","B"]}"#;
     let (listed, problems) = read_str(line);
