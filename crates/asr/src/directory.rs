@@ -108,8 +108,16 @@ impl ModelParts {
     }
 }
 
+/// The model directory that `path` means: `path` itself, or `model` in it if it is the directory of a training run.
+pub fn resolve(path: &Path) -> PathBuf {
+    let inside = path.join("model");
+    let is_run = !path.join(CONFIG).exists() && inside.join(CONFIG).exists();
+    if is_run { inside } else { path.to_owned() }
+}
+
 /// Reads the model directory `dir`.
 pub fn read(dir: &Path) -> Result<ModelParts, ReadModelError> {
+    let dir = &*resolve(dir);
     if !dir.is_dir() {
         return Err(ReadModelError::NotADirectory { path: dir.to_owned() });
     }

@@ -70,7 +70,7 @@ fn of_a_recording_of_ten_hours_the_first_seconds_are_looked_at() {
     write_wav(&at.join("long.wav"), 36_000);
     let output = srf(at, "analyze --model m long.wav --seconds 2");
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let told = "`long` is 10.00 h long, its first 2.00 s are looked at; see --seconds";
+    let told = "`long` is 10.00 h long, its first 2.00 s are analysed; see --seconds";
     assert!(stderr(&output).contains(told), "{}", stderr(&output));
     assert!(String::from_utf8(output.stdout).unwrap().contains("50"), "slices of two seconds");
 }
@@ -85,7 +85,7 @@ fn a_table_of_windows_is_drawn_without_a_model() {
 }
 
 #[test]
-fn what_is_wrong_is_told_in_a_line() {
+fn what_is_wrong_is_reported_in_a_line() {
     let dir = tempfile::tempdir().unwrap();
     let at = dir.path();
     write_model(&at.join("m"));
@@ -99,7 +99,7 @@ fn what_is_wrong_is_told_in_a_line() {
         (
             "analyze --model m a.wav b.wav --ref a.phn",
             2,
-            "`a.phn` is of one recording, but there are 2: give a manifest as --ref",
+            "`a.phn` is for one recording, but there are 2: give a manifest as --ref",
         ),
         ("analyze --model m a.wav --ref a.txt", 2, "`a.txt` has no labels with times, expected"),
         ("analyze --model m a.wav --seconds 0", 2, "--seconds is 0, expected up to 120"),
@@ -112,4 +112,49 @@ fn what_is_wrong_is_told_in_a_line() {
         assert_eq!(output.status.code(), Some(code), "{args}: {}", stderr(&output));
         assert!(stderr(&output).contains(told), "{args}: {}", stderr(&output));
     }
+}
+
+#[test]
+fn a_run_is_as_good_as_its_model_and_every_id_has_its_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = dir.path();
+    write_model(&at.join("run/model"));
+    write_wav(&at.join("u.wav"), 1);
+    let ids = ["a/b", "a\\\\b", "a b", "a-b", ".."];
+    let line = |id: &&str| format!("{{\"id\": \"{id}\", \"audio_filepath\": \"u.wav\", \"text\": \"a\"}}\n");
+    fs::write(at.join("m.jsonl"), ids.iter().map(line).collect::<String>()).unwrap();
+    let output = srf(at, "analyze -m run m.jsonl --out out --no-sound --times 0.3");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let folders = fs::read_dir(at.join("out")).unwrap().filter(|entry| entry.as_ref().unwrap().path().is_dir());
+    assert_eq!(folders.count(), ids.len());
+    assert!(stderr(&output).contains("figures and pages of 5 utterances in `out`"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_place_that_cannot_be_written_to_is_an_error_before_any_work() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = dir.path();
+    write_model(&at.join("m"));
+    write_wav(&at.join("u.wav"), 1);
+    fs::write(at.join("file"), "").unwrap();
+    let output = srf(at, "analyze -m m u.wav --out file/below");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("could not create `file/below`"), "{}", stderr(&output));
+    assert!(!stderr(&output).contains("figures and pages"), "{}", stderr(&output));
+    // The folder of the utterance is what cannot be made: nothing was drawn, and that is said.
+    fs::create_dir(at.join("out")).unwrap();
+    fs::write(at.join("out/u"), "").unwrap();
+    let output = srf(at, "analyze -m m u.wav --out out");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("could not write to `out/u`"), "{}", stderr(&output));
+    assert!(!stderr(&output).contains("figures and pages"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_table_with_an_absurd_window_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("w.csv"), "left,right,set,error,eos\n0,100000000,dev,24.4,52.8\n").unwrap();
+    let output = srf(dir.path(), "analyze --table w.csv --out o");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("a window of more than 10000 slices"), "{}", stderr(&output));
 }

@@ -140,10 +140,31 @@ fn what_is_no_run_is_told_and_the_others_are_shown() {
     let dir = setup();
     let output = srf(dir.path(), &["runs", "run", "run/model", "--json"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("`run/model` is no run: it has no log.jsonl"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("`run/model` is not a run: it has no log.jsonl"), "{}", stderr(&output));
     let json: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert_eq!((&json["runs"][0]["best_rate"], &json["runs"][0]["seed"]), (&0.2.into(), &7.into()));
     let alone = srf(dir.path(), &["runs", "."]);
     assert_eq!(alone.status.code(), Some(2));
     assert!(stderr(&alone).contains("hint: name the runs in it, such as `./run`"), "{}", stderr(&alone));
+}
+
+#[test]
+fn labels_that_the_model_does_not_have_are_reported_with_a_mapping_that_fits() {
+    let dir = setup();
+    let line = |text: &str| {
+        let line = fs::read_to_string(dir.path().join("test.jsonl")).unwrap();
+        line.lines().next().unwrap().replace("sil aa sil", text)
+    };
+    for (text, expected) in [
+        ("pau AA0 sil", "` compares both in a set that has them all"),
+        ("hello there", "2 labels of the reference, such as `hello`, are not among the model's"),
+    ] {
+        fs::write(dir.path().join("other.jsonl"), line(text)).unwrap();
+        let output = srf(dir.path(), &["evaluate", "--model", "run", "other.jsonl"]);
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        assert!(stderr(&output).contains(expected), "{}", stderr(&output));
+    }
+    fs::write(dir.path().join("other.jsonl"), line("pau AA0 sil")).unwrap();
+    let output = srf(dir.path(), &["evaluate", "--model", "run", "other.jsonl", "--map", "timit39"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 }

@@ -1,17 +1,21 @@
-//! How good a model is: a recogniser and utterances with their texts in, error rates and hypotheses out.
+//! Evaluation: error rates and hypotheses of a recogniser on utterances with known texts.
 //!
-//! The recogniser is the one that users have, so the figures are what they get. An utterance that cannot be heard is
-//! told, left out of every figure, and the others go on.
+//! The recogniser is the one that users run, so the figures are what they get. An utterance that cannot be read is
+//! reported and left out of every figure.
 
 pub mod files;
 pub mod scoring;
 pub mod summary;
 
+use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
+use serde::{Deserialize, Serialize};
 use srf::{Recognizer, StreamOptions};
 use srf_text::decode::DecoderConfig;
-use srf_text::labels::Units;
+use srf_text::labels::mapping::PhoneMapping;
+use srf_text::labels::timit::Folded;
+use srf_text::labels::{LabelSet, Units};
 use srf_text::output::{Segment, Transcript};
 
 use crate::corpus::{Utterance, Watcher};
@@ -21,53 +25,50 @@ pub use scoring::{Measure, Rate, Recognised, Scoring, align_words};
 
 /// How utterances are recognised and scored.
 #[derive(Clone, Debug, Default)]
+#[allow(missing_docs, reason = "the names of the fields say what they are")]
 pub struct EvaluateOptions {
-    /// How hypotheses are searched for.
     pub decoder: DecoderConfig,
-    /// How they are scored.
     pub scoring: Scoring,
 }
 
-/// Draws for the interval, where nobody asks for another number.
+/// Default number of bootstrap draws for the interval.
 pub const DEFAULT_REPLICATIONS: usize = 10_000;
 
-/// An utterance that is in no figure.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// An utterance that was left out of all figures.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "the names of the fields say what they are")]
 pub struct LeftOut {
-    /// Its id.
     pub id: String,
-    /// Why, in one line.
     pub reason: String,
 }
 
-/// What a recogniser is worth on some utterances.
+/// The results of a recogniser on some utterances.
 #[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names of the fields say what they are")]
 pub struct Evaluation {
-    /// What the model writes.
+    /// The units of the model.
     pub units: Units,
-    /// Error rates, the one that matters most first.
+    /// Error rates, the most important one first.
     pub rates: Vec<Rate>,
     /// Every utterance that was recognised, in the order of the list.
     pub answers: Vec<Answer>,
-    /// What was recognised, with times; one for each answer.
     pub transcripts: Vec<Transcript>,
-    /// Utterances that were not.
     pub left_out: Vec<LeftOut>,
-    /// Length of the audio.
     pub audio_s: f64,
-    /// How long recognition took, with reading and features, on all threads.
+    /// Wall time of recognition, with reading and features, on all threads.
     pub recognition_s: f64,
     /// Threads it ran on.
     pub n_threads: usize,
 }
 
 impl Evaluation {
-    /// The error rate that matters most.
+    /// The most important error rate.
     pub fn rate(&self) -> &Rate {
         &self.rates[0]
     }
 
-    /// Time of recognition for each second of audio; absent without audio.
+    /// Recognition time per second of audio; `None` without audio.
     pub fn real_time_factor(&self) -> Option<f64> {
         (self.audio_s > 0.0).then(|| self.recognition_s / self.audio_s)
     }
@@ -142,7 +143,47 @@ impl Evaluation {
     }
 }
 
-/// What should be written: the text; but phones, where the model writes phones and the text is words.
+/// Reference labels that a model of phones cannot write, with how often each occurs; the most frequent first.
+///
+/// Both sides are compared in the set they are mapped to.
+pub fn unknown_labels(
+    labels: &LabelSet,
+    utterances: &[Utterance],
+    mapping: Option<PhoneMapping>,
+) -> Vec<(String, usize)> {
+    if labels.units() != Units::Phones {
+        return Vec::new();
+    }
+    let known: HashSet<String> = labels.symbols().iter().filter_map(|label| mapped(label, mapping)).collect();
+    let mut counts: HashMap<String, usize> = HashMap::new();
+    for utterance in utterances {
+        let reference = reference(utterance, Units::Phones);
+        let unknown = reference.split_whitespace().filter_map(|label| mapped(label, mapping));
+        unknown.filter(|label| !known.contains(label)).for_each(|label| *counts.entry(label).or_default() += 1);
+    }
+    let mut unknown: Vec<(String, usize)> = counts.into_iter().collect();
+    unknown.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    unknown
+}
+
+/// A mapping under which a model of phones can write every reference label.
+pub fn fitting_mapping(labels: &LabelSet, utterances: &[Utterance]) -> Option<PhoneMapping> {
+    let all = [PhoneMapping::Timit48, PhoneMapping::Timit39, PhoneMapping::Shared37];
+    all.into_iter().find(|mapping| {
+        let is_known = |label: &String| mapping.map(label) != Folded::Unknown;
+        labels.symbols().iter().all(is_known) && unknown_labels(labels, utterances, Some(*mapping)).is_empty()
+    })
+}
+
+fn mapped(label: &str, mapping: Option<PhoneMapping>) -> Option<String> {
+    match mapping.map(|mapping| mapping.map(label)) {
+        None | Some(Folded::Unknown) => Some(label.to_owned()),
+        Some(Folded::To(label)) => Some(label.to_owned()),
+        Some(Folded::Dropped) => None,
+    }
+}
+
+/// The reference: the text, or the phones if the model writes phones and the text is words.
 fn reference(utterance: &Utterance, units: Units) -> String {
     let is_words = utterance.text == utterance.sentence;
     if units == Units::Phones && is_words && !utterance.phones.is_empty() {

@@ -1,42 +1,35 @@
-//! The page of a run: its events in, `RUN/report.html` out.
+//! The page of a run, `RUN/report.html`, made from its log.
 //!
-//! Made anew after each epoch of nothing but the log, so it can also be made later, or of a run on another machine.
-//! [`chart`] and [`mod@page`] know nothing of training and serve other pages as well.
+//! It is written after each epoch from nothing but the log, so it can also be made later, or of a run on another
+//! machine. [`demo`] makes the page of `srf demo`.
 
-pub mod chart;
-pub mod page;
+pub mod demo;
 mod sections;
-mod ticks;
-pub mod whole;
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::events::log::{self, History, LogError};
-use page::Page;
+use crate::page::Page;
 
+pub use crate::draw::chart::{grouped, number};
 pub use sections::duration;
 pub(crate) use sections::{best_epoch, epoch_s};
-pub use ticks::{grouped, number};
 
 /// Name of the page in a run directory.
 pub const FILE_NAME: &str = "report.html";
+/// How often the page of a run that is under way loads itself again.
+const REFRESH_S: u32 = 30;
 
 /// Why the page could not be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum ReportError {
-    /// Its events could not be read.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// The system would not let us write it.
     #[error("could not write `{path}`: {source}")]
-    Write {
-        /// The page.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Write { path: PathBuf, source: io::Error },
 }
 
 /// Makes the page of the run in `run_dir` from its log.
@@ -49,6 +42,9 @@ pub fn write(run_dir: &Path) -> Result<(), ReportError> {
 /// The page of what happened so far.
 pub fn page(history: &History) -> Page {
     let mut page = Page::new(&sections::title(history), &sections::line(history));
+    if history.end().is_none() {
+        page.refresh_every(REFRESH_S);
+    }
     page.section("So far", &sections::summary(history));
     page.section("Loss and errors", &sections::progress(history));
     page.section("Capsules", &sections::health(history));

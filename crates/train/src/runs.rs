@@ -1,4 +1,4 @@
-//! Runs side by side: run directories in, what each came to and where their recipes differ out.
+//! Runs side by side: the result of each run, and where their recipes differ.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,75 +11,56 @@ use crate::events::log::{self, History, LogError};
 use crate::events::{EndReason, EpochEnd, ErrorCounts, RunStart};
 use crate::report;
 
-/// What a run came to.
+/// The result of a run so far.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[allow(missing_docs, reason = "the names of the fields say what they are")]
 pub struct Run {
-    /// Its directory.
     pub path: PathBuf,
-    /// The recipe.
     pub recipe_name: String,
-    /// What it is doing: `under way`, `completed`, `stopped early`, `interrupted` or `failed`.
+    /// Its state: `under way`, `completed`, `stopped early`, `interrupted` or `failed`.
     pub state: &'static str,
-    /// What every random choice was made from.
     pub seed: u64,
-    /// Numbers in the model.
     pub n_parameters: u64,
-    /// Epochs that were run.
     pub n_epochs: usize,
-    /// Epochs to be run.
     pub n_epochs_planned: usize,
     /// `PER`, `CER` or `WER`.
     pub measure: Option<String>,
-    /// The least error rate on the validation data.
     pub best_rate: Option<f64>,
-    /// Its epoch.
     pub best_epoch: Option<usize>,
-    /// The error rate on the validation data after the last epoch.
     pub last_rate: Option<f64>,
-    /// How long it ran, over all resumptions.
+    /// Time over all resumptions.
     pub time_s: f64,
-    /// Feature frames trained on in a second, over all epochs.
     pub frames_per_s: f64,
-    /// Batches that were left out.
     pub n_skipped_batches: usize,
-    /// Evaluations in directories below the run's.
     pub evaluations: Vec<Evaluated>,
-    /// Every key of the recipe, as `model.layers`, with its value as TOML.
     #[serde(skip)]
     pub recipe: BTreeMap<String, String>,
 }
 
 /// An evaluation of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[allow(missing_docs, reason = "the names of the fields say what they are")]
 pub struct Evaluated {
-    /// The directory it lies in, such as `test`.
+    /// The name of its directory, such as `test`.
     pub name: String,
-    /// The manifest.
     pub manifest: String,
     /// `PER`, `CER` or `WER`.
     pub measure: String,
-    /// The error rate.
     pub rate: Option<f64>,
     /// The ends of its 95 % interval.
     pub interval: [f64; 2],
-    /// Time of recognition for each second of audio.
     pub real_time_factor: Option<f64>,
 }
 
 /// Why a run could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum LoadRunError {
-    /// Not a run directory.
-    #[error("`{path}` is no run: it has no {}", log::FILE_NAME)]
-    NoLog {
-        /// The directory.
-        path: PathBuf,
-    },
-    /// Its events could not be read.
+    #[error("`{path}` is not a run: it has no {}", log::FILE_NAME)]
+    NoLog { path: PathBuf },
     #[error(transparent)]
     Log(#[from] LogError),
-    /// One of its evaluations could not be read.
     #[error(transparent)]
     Evaluation(#[from] LoadSummaryError),
 }
@@ -95,7 +76,7 @@ impl LoadRunError {
 }
 
 impl Run {
-    /// Reads what is known of the run in `dir`.
+    /// Reads the run in `dir`.
     pub fn load(dir: &Path) -> Result<Self, LoadRunError> {
         let path = dir.join(log::FILE_NAME);
         if !path.is_file() {
@@ -105,7 +86,7 @@ impl Run {
         Ok(Self { path: dir.to_owned(), evaluations: evaluations(dir)?, ..Self::of(&history) })
     }
 
-    /// What a history says of its run.
+    /// The run of a history.
     pub fn of(history: &History) -> Self {
         let nothing = RunStart::default();
         let start = history.start().unwrap_or(&nothing);
@@ -163,7 +144,7 @@ fn evaluated(dir: &Path) -> Result<Option<Evaluated>, LoadSummaryError> {
     }))
 }
 
-/// Every key of a recipe with its value; a recipe that is no TOML has none.
+/// Every key of a recipe with its value; empty if the recipe is not TOML.
 fn keys(recipe: &str) -> BTreeMap<String, String> {
     let mut keys = BTreeMap::new();
     if let Ok(table) = recipe.parse::<toml::Table>() {
@@ -182,12 +163,11 @@ fn flatten(prefix: &str, table: &toml::Table, keys: &mut BTreeMap<String, String
     }
 }
 
-/// A key of the recipes that is not the same in all runs, and its value in each; none where a recipe lacks it.
+/// A key whose value is not the same in all recipes, with its value in each; `None` where a recipe lacks it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[allow(missing_docs, reason = "the names of the fields say what they are")]
 pub struct Difference {
-    /// As `model.layers`.
     pub key: String,
-    /// As TOML.
     pub values: Vec<Option<String>>,
 }
 

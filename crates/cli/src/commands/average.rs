@@ -6,6 +6,7 @@ use anyhow::{Context as _, ensure};
 use srf::directory;
 use srf_train::trainer::average::{average, average_epochs};
 
+use super::models::model_directory;
 use crate::Exit;
 use crate::printer::Printer;
 
@@ -31,6 +32,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     let Args { models, epochs, out: dir } = args;
+    let models: Vec<PathBuf> = models.into_iter().map(model_directory).collect::<Result<_, _>>()?;
     let parts = match epochs {
         None => average(&models)?,
         Some(n_epochs) => {

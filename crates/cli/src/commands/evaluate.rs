@@ -1,14 +1,16 @@
-//! `srf evaluate`: a model and a manifest in, error rates with intervals and hypotheses out.
+//! `srf evaluate`: error rates with intervals, and hypotheses, of a model on a manifest.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
 use srf::Recognizer;
-use srf_text::labels::Units;
 use srf_text::labels::mapping::PhoneMapping;
+use srf_text::labels::{LabelSet, Units};
 use srf_train::corpus::{Utterance, manifest};
 use srf_train::evaluate::summary::{Subject, Summary};
-use srf_train::evaluate::{DEFAULT_REPLICATIONS, EvaluateOptions, Evaluation, Rate, Scoring, evaluate, files};
+use srf_train::evaluate::{
+    DEFAULT_REPLICATIONS, EvaluateOptions, Evaluation, Rate, Scoring, evaluate, files, fitting_mapping, unknown_labels,
+};
 
 use super::recognition::{DecodingArgs, ModelArgs};
 use super::score::{rate_line, sentence_line, show_speakers};
@@ -18,12 +20,12 @@ use crate::printer::{Bar, Printer, human_duration};
 /// Measure the error rate and the speed of a model
 ///
 /// Recognises every utterance of a manifest as `srf transcribe` would, on all cores, and scores it against its text:
-/// PER for models of phones, WER and CER for the others. An utterance that cannot be read is told and left out; the
-/// exit code is then 1.
+/// PER for models of phones, WER and CER for the others. Utterances that cannot be read are reported and left out, and
+/// labels that the model cannot write are reported; the exit code is then 1.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Files in DIR: evaluation.json, ref.trn, hyp.trn, hyp.ctm, hyp.jsonl (NeMo's `pred_text`), score.html.
-`srf runs RUN` shows evaluations that lie in the directory of their run.
+`srf runs RUN` shows evaluations that are in the directory of their run.
 
 Examples:
   srf evaluate --model run/model corpus/test.jsonl
@@ -40,7 +42,7 @@ pub(crate) struct Args {
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Map phones of both sides first: timit48, timit39, or shared37 (what TIMIT and CMU's dictionary have in common)
+    /// Map the phones of both sides first: timit48, timit39, or shared37 (common to TIMIT and CMU's dictionary)
     #[arg(long, value_name = "SET")]
     map: Option<PhoneMapping>,
 
@@ -48,7 +50,7 @@ pub(crate) struct Args {
     #[arg(long)]
     speakers: bool,
 
-    /// Draws of the bootstrap for the 95 % interval
+    /// Bootstrap draws for the 95 % interval
     #[arg(long, value_name = "N", default_value_t = DEFAULT_REPLICATIONS)]
     bootstrap: usize,
 
@@ -75,7 +77,8 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     if let Some(mapping) = map {
         ensure!(units == Units::Phones, "`--map {mapping}` is for phones, but the model writes {units}");
     }
-    let (utterances, n_problems) = load(&manifest, out)?;
+    let (utterances, mut n_problems) = load(&manifest, out)?;
+    n_problems += usize::from(!check_labels(recognizer.labels(), &utterances, map, out));
     let decoder = decoding.resolve(recognizer.labels())?.decoder;
     let subject = Subject::new(&model, &manifest, &decoder, map);
     let scoring = Scoring { mapping: map, n_replications: bootstrap, seed };
@@ -98,7 +101,7 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     Ok(if is_clean { Exit::Done } else { Exit::Problems })
 }
 
-/// The utterances of the manifest, and how many problems it has, which are told.
+/// The utterances of the manifest, and the number of its problems, which are reported.
 pub(super) fn load(path: &Path, out: &Printer) -> anyhow::Result<(Vec<Utterance>, usize)> {
     ensure!(path.is_file(), "`{}` is not a file, expected a manifest", path.display());
     let (listed, problems) = manifest::load(path);
@@ -107,6 +110,22 @@ pub(super) fn load(path: &Path, out: &Printer) -> anyhow::Result<(Vec<Utterance>
         bail!("`{}` lists no utterance", path.display());
     }
     Ok((listed.into_iter().map(|listed| listed.utterance).collect(), problems.len()))
+}
+
+/// Reports reference labels that the model cannot write. Returns whether there are none.
+fn check_labels(labels: &LabelSet, utterances: &[Utterance], map: Option<PhoneMapping>, out: &Printer) -> bool {
+    let unknown = unknown_labels(labels, utterances, map);
+    let Some((most_frequent, _)) = unknown.first() else { return true };
+    let (n_labels, n) = (unknown.len(), unknown.iter().map(|(_, n)| n).sum::<usize>());
+    let advice = match fitting_mapping(labels, utterances) {
+        Some(mapping) => format!("`--map {mapping}` compares both in a set that has them all"),
+        None => "prepare the manifest with the phones of the model, or give `--map`".to_owned(),
+    };
+    out.problem(format_args!(
+        "{n_labels} labels of the reference, such as `{most_frequent}`, are not among the model's, and count as errors \
+         ({n} in all); {advice}"
+    ));
+    false
 }
 
 fn with_threads<T: Send>(threads: Option<usize>, work: impl FnOnce() -> T + Send) -> anyhow::Result<T> {

@@ -8,6 +8,7 @@ use srf::directory;
 use srf_text::label_timing::LabelTiming;
 use srf_train::corpus::manifest;
 
+use super::models::model_directory;
 use crate::Exit;
 use crate::printer::{Bar, Printer};
 
@@ -32,6 +33,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     let Args { model, manifest } = args;
+    let model = model_directory(model)?;
     let parts = directory::ModelParts { label_timing: LabelTiming::default(), ..directory::read(&model)? };
     let (listed, problems) = manifest::load(&manifest);
     problems.iter().for_each(|problem| out.problem(problem));

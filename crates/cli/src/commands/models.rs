@@ -133,9 +133,7 @@ pub(crate) fn default_directory() -> anyhow::Result<PathBuf> {
 /// A path that is none of these is returned as it is, for the error message of the caller.
 pub(crate) fn model_directory(path: PathBuf) -> anyhow::Result<PathBuf> {
     if path.exists() {
-        let inside = path.join("model");
-        let is_run = !path.join("config.toml").exists() && inside.join("config.toml").exists();
-        return Ok(if is_run { inside } else { path });
+        return Ok(directory::resolve(&path));
     }
     let name = path.strip_prefix("models").unwrap_or(&path);
     let found = name.to_str().filter(|name| is_name(name)).map(named).transpose()?.flatten();

@@ -1,4 +1,4 @@
-//! `srf reproduce`: a table of the paper and a corpus in, the table with the paper's figures beside ours out.
+//! `srf reproduce`: a table of the paper with our figures next to the paper's.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,9 +7,9 @@ use anyhow::{Context as _, ensure};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use srf_text::decode::{DecoderConfig, Search};
 use srf_train::reproduce::paper::TABLES;
-use srf_train::reproduce::place::Place;
+use srf_train::reproduce::results::Paths;
 use srf_train::reproduce::settings::{Budget, RowChange, Settings};
-use srf_train::reproduce::{Job, Outcome, Table, load_parts, markdown, smoke};
+use srf_train::reproduce::{Job, Outcome, Table, cut_for_smoke, load_parts, smoke_corpus};
 use srf_train::trainer::prepared::Prepared;
 
 use super::thread_pool;
@@ -20,7 +20,7 @@ use crate::printer::Printer;
 
 /// The paper's beam.
 const BEAM: usize = 100;
-/// With networks that know nothing, a wide beam takes long.
+/// With untrained networks a wide beam takes long.
 const SMOKE_BEAM: usize = 4;
 const MAX_BEAM: usize = 10_000;
 const MAX_SEEDS: u64 = 1000;
@@ -28,22 +28,22 @@ const MAX_SEEDS: u64 = 1000;
 /// Make a table of the paper: train, measure, and check its claims
 ///
 /// Trains every row from its recipe with the labels of the corpus, evaluates it on dev and test, and writes OUT/TABLE.md,
-/// .json and .html: the paper's figures, ours with 95 % intervals, parameters, look-ahead, delay and time, and whether
-/// what the paper claims holds here. What was done is not done again; the same command goes on where it was stopped.
+/// .json and .html: the paper's figures, ours with 95 % intervals, parameters, look-ahead, delay and time, and a verdict
+/// on each claim of the paper. Nothing is done twice; the same command continues where it was stopped.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Tables: routing (1), windows (2), depth (3), architectures (4), times (5) for corpora of phones; wsj (6),
-wsj-times (7) for characters or words; distance (8), of the runs of `routing`.
+wsj-times (7) for characters or words; distance (8), from the runs of `routing`.
 OUT/ROW/seed-N are runs as `srf train` makes them: `srf runs` and `srf analyze` work on them. Tables that
 have rows in common (architectures and times, routing and distance) share them in one OUT.
-KEY=VALUE changes the recipes of all rows, ROW:KEY=VALUE those of one (`tf-*` of all that begin so).
-`--epochs` and `--minutes` compress the schedule: the rate of learning takes the same course in less time.
+KEY=VALUE changes the recipes of all rows, ROW:KEY=VALUE those of one row (`tf-*`: of all that start so).
+`--epochs` and `--minutes` compress the schedule: the learning rate takes the same course in less time.
 
 Examples:
   srf reproduce routing --data data/timit --seeds 5
   srf reproduce architectures --data corpus --minutes 60 --out tables
   srf reproduce 3 --data corpus --epochs 20 --rows depth-2,depth-16 features.cmvn=online
-  srf reproduce windows --smoke          every step in a minute, with figures that mean nothing")]
+  srf reproduce windows --smoke          every step in a minute; the figures mean nothing")]
 pub(crate) struct Args {
     /// Name or number of the table
     #[arg(value_parser = tables())]
@@ -57,7 +57,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR", required_unless_present = "smoke")]
     data: Option<PathBuf>,
 
-    /// The directory of runs and tables [default: reproduce, or reproduce-smoke with --smoke]
+    /// Directory of runs and tables [default: reproduce, or reproduce-smoke with --smoke]
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
 
@@ -69,15 +69,15 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     rows: Vec<String>,
 
-    /// Train every row this many epochs
+    /// Train every row for this many epochs
     #[arg(long, value_name = "N", conflicts_with = "minutes", value_parser = clap::value_parser!(u32).range(1..))]
     epochs: Option<u32>,
 
-    /// Train every row about this long: some batches are timed first, and no row gets more epochs than its recipe has
+    /// Train every row for about this long: a few batches are timed first, and no row gets more epochs than its recipe has
     #[arg(long, value_name = "MINUTES")]
     minutes: Option<f64>,
 
-    /// Width of the beam; 0 takes the likeliest label of every slice [default: 100]
+    /// Width of the beam; 0 is greedy decoding [default: 100]
     #[arg(long, value_name = "N")]
     beam: Option<usize>,
 
@@ -85,7 +85,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
 
-    /// Try it out with tiny networks on a little speech: the figures mean nothing
+    /// Smoke test with tiny networks on a little speech: the figures mean nothing
     #[arg(long)]
     smoke: bool,
 
@@ -94,11 +94,11 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Reads names and numbers of tables, and knows those that are like what was typed.
+/// Parses names and numbers of tables, with suggestions for misspelt ones.
 fn tables() -> impl TypedValueParser<Value = &'static Table> {
-    let values = TABLES.iter().map(|table| PossibleValue::new(table.name).alias(table.number).help(table.title));
+    let values = TABLES.iter().map(|table| PossibleValue::new(&*table.name).alias(&*table.number).help(&*table.title));
     PossibleValuesParser::new(values)
-        .map(|name| Table::find(&name).expect("only names and numbers of tables are let through"))
+        .map(|name| Table::find(&name).expect("only names and numbers of tables are accepted"))
 }
 
 pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
@@ -121,14 +121,14 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
             n_seeds: seeds,
             budget,
             decoder,
-            place: Place { out: dir },
+            paths: Paths { out: dir },
             command: std::env::args().collect(),
             machine: machine(),
         };
         let stop = stop_on_signal()?;
-        let outcome = job.go(&screen, &stop);
+        let outcome = job.run(&screen, &stop);
         screen.finish();
-        tell(outcome?, n_problems, &job.place.out, json, out)
+        print_outcome(outcome?, n_problems, &job.paths.out, json, out)
     })
 }
 
@@ -136,7 +136,7 @@ fn budget(epochs: Option<u32>, minutes: Option<f64>) -> anyhow::Result<Budget> {
     match (epochs, minutes) {
         (Some(epochs), _) => Ok(Budget::Epochs(epochs as usize)),
         (None, Some(minutes)) => {
-            ensure!(0.0 < minutes && minutes.is_finite(), "`--minutes {minutes}` is no time to train");
+            ensure!(0.0 < minutes && minutes.is_finite(), "`--minutes {minutes}` is not a time to train");
             Ok(Budget::Minutes(minutes))
         }
         (None, None) => Ok(Budget::Recipe),
@@ -149,7 +149,7 @@ fn decoder(beam: usize) -> anyhow::Result<DecoderConfig> {
     Ok(DecoderConfig { search, ..DecoderConfig::default() })
 }
 
-/// What is trained and measured on.
+/// The data for training and evaluation.
 struct Corpus {
     data: Prepared,
     parts: Vec<srf_train::reproduce::Part>,
@@ -157,31 +157,31 @@ struct Corpus {
 }
 
 impl Corpus {
-    /// The prepared corpus; for a trial a little of it, or one that is made on the spot.
+    /// The prepared corpus; for a smoke test a little of it, or a synthetic one.
     fn load(data: Option<&Path>, out: &Path, table: &Table, is_smoke: bool, screen: &Screen) -> anyhow::Result<Self> {
-        let made = || out.join(if table.is_of_phones { "corpus-phones" } else { "corpus-chars" });
+        let made = || out.join(if table.phones { "corpus-phones" } else { "corpus-chars" });
         let path = data.map_or_else(made, Path::to_owned);
         if data.is_none() {
-            smoke::corpus(table, &path, screen).context("could not make a corpus")?;
+            smoke_corpus(table, &path, screen).context("could not make the corpus")?;
         }
         let mut data = Prepared::load(&path)?;
         let (mut parts, problems) = load_parts(&path);
         if is_smoke {
-            smoke::cut(&mut data, &mut parts);
+            cut_for_smoke(&mut data, &mut parts);
         }
         Ok(Self { data, parts, problems })
     }
 }
 
-fn tell(outcome: Outcome, n_problems: usize, dir: &Path, json: bool, out: &Printer) -> anyhow::Result<Exit> {
+fn print_outcome(outcome: Outcome, n_problems: usize, dir: &Path, json: bool, out: &Printer) -> anyhow::Result<Exit> {
     let Outcome::Finished { report, n_problems: n_more } = outcome else {
-        out.note("stopped; give the same command again to go on from there");
+        out.note("stopped; the same command continues from here");
         return Ok(Exit::Problems);
     };
     if json {
         out.line(serde_json::to_string(&report)?)?;
     } else {
-        out.bytes(markdown::format(&report).as_bytes())?;
+        out.bytes(report.markdown().as_bytes())?;
     }
     out.note(format_args!("wrote `{}` (.md, .json, .html)", dir.join(report.table).display()));
     Ok(if n_problems + n_more == 0 { Exit::Done } else { Exit::Problems })

@@ -1,4 +1,4 @@
-//! `srf runs`: run directories in, a table of what each came to and where their recipes differ out.
+//! `srf runs`: a table of the results of runs, and where their recipes differ.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::printer::Printer;
 /// Compare runs: errors, time, speed, and where their recipes differ
 #[derive(clap::Args)]
 #[command(after_help = "\
-Evaluations are shown where they lie in the directory of their run (`srf evaluate --out RUN/test`).
+Evaluations are shown if they are in the directory of their run (`srf evaluate --out RUN/test`).
 
 Examples:
   srf runs runs/*
@@ -23,7 +23,7 @@ pub(crate) struct Args {
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<PathBuf>,
 
-    /// Make the report.html of each run anew from its log
+    /// Write the report.html of each run again from its log
     #[arg(long)]
     report: bool,
 
@@ -123,7 +123,7 @@ fn difference_row(difference: &Difference) -> Vec<String> {
     std::iter::once(difference.key.clone()).chain(values).collect()
 }
 
-/// The rows with every column as wide as its widest cell.
+/// Rows with every column as wide as its widest cell.
 fn lines(rows: &[Vec<String>]) -> Vec<String> {
     let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
     let line = |row: &Vec<String>| {

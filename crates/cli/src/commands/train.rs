@@ -14,6 +14,7 @@ use srf_train::trainer::prepared::Prepared;
 use srf_train::trainer::{Outcome, TrainJob, train};
 
 use self::screen::Screen;
+use super::models::model_directory;
 use super::models::bundled_recipe;
 use crate::Exit;
 use crate::printer::Printer;
@@ -46,7 +47,7 @@ pub(crate) struct Args {
     #[arg(long, short, value_name = "RUN")]
     out: PathBuf,
 
-    /// Start from this model directory; with other labels, the class capsules are made anew
+    /// Start from this model directory or run; with other labels, the class capsules are made anew
     #[arg(long, value_name = "MODEL")]
     from: Option<PathBuf>,
 
@@ -76,7 +77,7 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
         recipe_name: recipe_path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
         data: Arc::new(data),
         run,
-        from,
+        from: from.map(model_directory).transpose()?,
         command: std::env::args().collect(),
         machine: machine(),
         save_every: minutes(save_every)?,

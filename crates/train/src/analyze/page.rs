@@ -1,7 +1,7 @@
-//! The routing of an utterance as a page: an analysis in, HTML out that needs no network.
+//! The routing of an utterance as a page that needs no network.
 //!
 //! A reader moves in time, by hand or by playing, over spectrogram, softmax and labels, and sees the coefficients of
-//! every layer at that moment. [`fragment`] is the same for a place inside another page.
+//! every layer at that moment. [`fragment`] is the same for use inside another page.
 //! Numbers are stored in bytes, as differences between slices, compressed.
 
 use std::io::{self, Cursor, Write as _};
@@ -13,45 +13,33 @@ use flate2::write::ZlibEncoder;
 use serde_json::{Value, json};
 use srf_audio::Samples;
 use srf_audio::wav::Writer;
-use srf_score::report::html::escape;
 
 use super::distance::Distance;
 use super::routes::{Layer, Routes};
-use super::spectrogram::Spectrogram;
-use super::{Analysis, ramp, times};
+use super::{Analysis, Spectrogram};
+use crate::page::{Page, escape};
 
 const STYLE: &str = include_str!("page/routing.css");
 const SCRIPT: &str = include_str!("page/routing.js");
 const BODY: &str = include_str!("page/routing.html");
 
-const PAGE_STYLE: &str = ":root { color-scheme: light dark } body { margin: 0; padding: 1rem; background: #fff; color: #1f2328; \
-font: 15px/1.45 system-ui, sans-serif } @media (prefers-color-scheme: dark) { body { background: #0d1117; color: #e6edf3 } } \
-header { max-width: 72rem; margin: 0 auto .9rem } h1 { margin: 0; font-size: 1.45rem; overflow-wrap: anywhere } \
-header p { margin: .1rem 0; opacity: .75; overflow-wrap: anywhere }";
-
 /// A whole page about one utterance.
-pub fn page(analysis: &Analysis) -> String {
-    let id = escape(&analysis.id);
+pub fn page(analysis: &Analysis) -> Page {
     let about: Vec<String> = analysis.models.iter().map(|routes| escape(&describe(routes))).collect();
-    format!(
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Routing of {id}</title>\n\
-         <style>{PAGE_STYLE}</style></head>\n<body>\n<header><h1>Routing of {id}</h1>\n<p>{:.2} s · {}</p></header>\n\
-         {}</body></html>\n",
-        analysis.duration_s,
-        about.join(" · "),
-        fragment(analysis)
-    )
+    let line = format!("{:.2} s · {}", analysis.duration_s, about.join(" · "));
+    let mut page = Page::new(&format!("Routing of {}", analysis.id), &line);
+    page.push(&fragment(analysis));
+    page
 }
 
-/// What [`page`] shows, for a place in another page; it brings its own style and script, and may stand there twice.
+/// The contents of [`page`] for another page; it brings its own style and script, and may be there twice.
 pub fn fragment(analysis: &Analysis) -> String {
     // Inside a script element only `<` could end it.
     let data = data(analysis).to_string().replace('<', "\\u003c");
     let sound = analysis
         .sound
         .as_ref()
-        .map_or_else(String::new, |sound| format!("<audio preload=\"auto\" src=\"{}\"></audio>\n", address(sound)));
+        .map_or_else(String::new, |sound| format!("<audio preload=\"auto\" src=\"{}\"></audio>\n", data_url(sound)));
     format!(
         "<div class=\"routing\"><style>{STYLE}</style>\n{BODY}{sound}\
          <script type=\"application/json\">{data}</script></div>\n<script>{SCRIPT}</script>\n"
@@ -67,7 +55,7 @@ fn data(analysis: &Analysis) -> Value {
     let reference: Vec<Value> =
         analysis.reference.iter().map(|label| json!([label.start_s, label.end_s, label.name])).collect();
     // The page opens on a label in the middle: at time 0 there is only silence to see.
-    let chosen = times::choose(analysis, 3);
+    let chosen = analysis.choose_times(3);
     json!({
         "duration_s": analysis.duration_s,
         "start_s": chosen.get(chosen.len() / 2),
@@ -79,7 +67,7 @@ fn data(analysis: &Analysis) -> Value {
 
 fn spectrogram(spectrogram: &Spectrogram) -> Value {
     let range = spectrogram.range();
-    let values = spectrogram.values.iter().map(|value| byte(ramp::share(*value, range))).collect();
+    let values = spectrogram.values.iter().map(|value| byte(share(*value, range))).collect();
     json!({
         "bands": spectrogram.n_bands,
         "shift_s": spectrogram.shift_s,
@@ -97,8 +85,8 @@ fn model(routes: &Routes) -> Value {
         "first_s": routes.time_s(0),
         "slice_s": routes.clock.slice_s,
         "probabilities": packed(probabilities, n_classes),
-        "likeliest": routes.likeliest(),
-        "heaviest": routes.heaviest(),
+        "most_probable": routes.most_probable(),
+        "most_coupled": routes.most_coupled(),
         "layers": routes.layers.iter().map(layer).collect::<Vec<_>>(),
     })
 }
@@ -107,7 +95,7 @@ fn model(routes: &Routes) -> Value {
 fn layer(layer: &Layer) -> Value {
     let (low, high) = layer.roots().iter().fold((u16::MAX, 0), |(low, high), r| (low.min(*r), high.max(*r)));
     let range = (f32::from(low), f32::from(high));
-    let values = layer.roots().iter().map(|root| byte(ramp::share(f32::from(*root), range))).collect();
+    let values = layer.roots().iter().map(|root| byte(share(f32::from(*root), range))).collect();
     let full = f32::from(u16::MAX);
     json!({
         "name": layer.name,
@@ -120,11 +108,17 @@ fn layer(layer: &Layer) -> Value {
     })
 }
 
+/// Where a value is in a range, 0 to 1; 0 where the range is a point.
+fn share(value: f32, (low, high): (f32, f32)) -> f32 {
+    let share = (value - low) / (high - low);
+    if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 }
+}
+
 fn byte(share: f32) -> u8 {
     (255.0 * share).round() as u8
 }
 
-/// Rows of `width` bytes as differences from the row before, compressed, in letters.
+/// Rows of `width` bytes as differences from the row before, compressed, as base64.
 fn packed(mut values: Vec<u8>, width: usize) -> String {
     for at in (width..values.len()).rev() {
         values[at] = values[at].wrapping_sub(values[at - width]);
@@ -134,13 +128,12 @@ fn packed(mut values: Vec<u8>, width: usize) -> String {
     STANDARD.encode(encoder.finish().expect("writing to memory does not fail"))
 }
 
-/// Sound as the address of a page that holds it.
-pub(crate) fn address(sound: &Samples) -> String {
+/// Samples as a data URL.
+pub(crate) fn data_url(sound: &Samples) -> String {
     let wav = STANDARD.encode(wav(sound).expect("writing to memory does not fail"));
     format!("data:audio/wav;base64,{wav}")
 }
 
-/// What was heard, as a WAV file.
 fn wav(sound: &Samples) -> io::Result<Vec<u8>> {
     let mut writer = Writer::new(Cursor::new(Vec::new()), sound.rate_hz, 1)?;
     writer.push(&sound.values)?;
@@ -151,7 +144,7 @@ fn wav(sound: &Samples) -> io::Result<Vec<u8>> {
 mod tests {
     use std::io::Read as _;
 
-    use super::super::testing::{analysis, routes};
+    use super::super::tests::{analysis, routes};
     use super::*;
 
     fn unpacked(text: &Value, width: usize) -> Vec<u8> {
@@ -179,7 +172,7 @@ mod tests {
             // Half a step of the roots.
             assert!((root - f64::from(expected).sqrt()).abs() <= (high - low) / 510.0 + 1e-6, "{root} {expected}");
         }
-        assert_eq!(data["models"][0]["likeliest"], json!([0, 1, 2]));
+        assert_eq!(data["models"][0]["most_probable"], json!([0, 1, 2]));
         assert_eq!(unpacked(&data["spectrogram"]["data"], 4).len(), analysis.spectrogram.values.len());
     }
 
@@ -187,11 +180,12 @@ mod tests {
     fn the_page_needs_nothing_else() {
         let mut analysis = analysis(vec![routes(&["a", "b"], &[0.5, 0.3, 0.2], &[0.5, 0.3, 0.2])]);
         analysis.sound = Some(Samples { rate_hz: 16_000, values: vec![0.03; 800] });
-        let page = page(&analysis);
+        let page = page(&analysis).html();
         for outside in ["http:", "https:", "<link", "@import", "url(", "fetch(", "XMLHttpRequest", "import("] {
             assert!(!page.contains(outside), "`{outside}`");
         }
         assert!(page.split("src=\"").skip(1).all(|source| source.starts_with("data:audio/wav;base64,UklGR")));
+        assert_eq!((share(0.25, (0.25, 0.25)), share(3.0, (0.0, 1.0)), share(f32::NAN, (0.0, 1.0))), (0.0, 1.0, 0.0));
         assert!(page.starts_with("<!DOCTYPE html>") && page.contains("name=\"viewport\""));
     }
 
@@ -199,9 +193,9 @@ mod tests {
     fn no_label_ends_the_script_and_no_name_is_markup() {
         let mut analysis = analysis(vec![routes(&["</script>", "b"], &[0.5, 0.3, 0.2], &[0.5, 0.3, 0.2])]);
         analysis.id = "<b>&".to_owned();
-        let page = page(&analysis);
-        // The data and the script itself.
-        assert_eq!(page.matches("</script>").count(), 2);
+        let page = page(&analysis).html();
+        // The data, the script itself and that of all pages.
+        assert_eq!(page.matches("</script>").count(), 3);
         assert!(page.contains("Routing of &lt;b&gt;&amp;</h1>") && !page.contains("<b>&"));
     }
 }

@@ -1,8 +1,8 @@
-//! What a model does with an utterance: a recogniser and a recording in; log-probabilities, masses of classes and the
-//! coefficients of every capsule layer out.
+//! What a model does with an utterance: probabilities, sums of couplings to each class, and the couplings of every
+//! capsule layer.
 //!
 //! The recording goes through the recogniser's own stream, once for each layer that is looked at, so that only one
-//! layer's coefficients are ever held in full precision. Whoever calls limits the length by the utterance's selection.
+//! layer's couplings are ever held in full precision. The caller limits the length by the utterance's selection.
 
 use srf::{AcceptError, Recognizer, StartStreamError};
 use srf_audio::bulk::Utterance;
@@ -16,67 +16,38 @@ use srf_text::words::Clock;
 /// The name of the blank in pictures; labels may be called anything else.
 pub const BLANK: &str = "∅";
 
-/// Numbers that a coefficient is stored as.
+/// A coefficient is stored as a number up to this.
 const LEVELS: f32 = 65_535.0;
 
 /// Most coefficients held of one utterance and model, 512 MB.
 const MAX_COUPLINGS: usize = 1 << 28;
 
-/// How much is looked at.
+/// How much is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// The masses of the classes, as counting needs them.
+    /// The sums of couplings to each class, enough for counting.
     Classes,
-    /// The coefficients of every layer too, as pictures need them.
+    /// The coefficients of every layer too, for figures.
     Layers,
 }
 
 /// Why an utterance was not analysed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum AnalyzeError {
-    /// It cannot be read.
     #[error(transparent)]
     Read(#[from] ReadAudioError),
-    /// Its samples cannot be taken.
     #[error("`{path}`: {cause}")]
-    Accept {
-        /// The recording.
-        path: String,
-        /// Why.
-        cause: AcceptError,
-    },
-    /// No stream could be started for it.
+    Accept { path: String, cause: AcceptError },
     #[error(transparent)]
     Start(#[from] StartStreamError),
-    /// There is no routing to look at.
     #[error("model `{model}` is a `{architecture}`, expected `srf`: only capsules are routed")]
-    NoCapsules {
-        /// The model.
-        model: String,
-        /// What it is.
-        architecture: String,
-    },
-    /// Nothing to look at.
+    NoCapsules { model: String, architecture: String },
     #[error("utterance `{id}` is too short for a frame of features")]
-    TooShort {
-        /// The utterance.
-        id: String,
-    },
-    /// More than fits.
-    #[error("model `{model}` has {a_second} coefficients a second, {found} in `{id}`, expected at most {most}")]
-    TooMany {
-        /// The model.
-        model: String,
-        /// The utterance.
-        id: String,
-        /// Coefficients of a second.
-        a_second: usize,
-        /// Coefficients of all of it.
-        found: usize,
-        /// The limit.
-        most: usize,
-    },
+    TooShort { id: String },
+    #[error("model `{model}` has {per_second} coefficients per second, {found} in `{id}`, expected at most {most}")]
+    TooMany { model: String, id: String, per_second: usize, found: usize, most: usize },
 }
 
 impl AnalyzeError {
@@ -84,7 +55,9 @@ impl AnalyzeError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Start(cause) => cause.hint(),
-            Self::TooMany { a_second, most, .. } => Some(format!("look at `--seconds {}` or less", most / a_second)),
+            Self::TooMany { per_second, most, .. } => {
+                Some(format!("look at `--seconds {}` or less", most / per_second))
+            }
             _ => None,
         }
     }
@@ -113,12 +86,12 @@ impl Layer {
         layer
     }
 
-    /// Capsules that are routed: those of a window.
+    /// Number of capsules that are routed: those of a window.
     pub fn n_in(&self) -> usize {
         self.in_height * (self.window[0] + 1 + self.window[1])
     }
 
-    /// Slices heard.
+    /// Number of slices.
     pub fn n_slices(&self) -> usize {
         self.roots.len() / (self.n_in() * self.n_out)
     }
@@ -147,19 +120,19 @@ pub struct Routes {
     pub model: String,
     /// What its classes are called.
     pub classes: Vec<String>,
-    /// When slices are said.
+    /// The times of slices.
     pub clock: Clock,
     /// Probabilities, `[slices, classes]`.
     pub probabilities: Vec<f32>,
     /// The mass of each class: its coefficients summed over the capsules that are routed, `[slices, classes]`.
     pub masses: Vec<f32>,
-    /// The capsule layers from the lowest, if they were asked for.
+    /// The capsule layers from the lowest, if asked for.
     pub layers: Vec<Layer>,
 }
 
 impl Routes {
-    /// Hears an utterance with a model called `name`; `statistics` are the speaker's, where the model needs them.
-    pub fn hear(
+    /// Runs a model called `name` on an utterance; `statistics` are the speaker's, where the model needs them.
+    pub fn compute(
         recognizer: &Recognizer,
         name: &str,
         utterance: &Utterance,
@@ -168,7 +141,7 @@ impl Routes {
     ) -> Result<Self, AnalyzeError> {
         let source = Source { recognizer, name, utterance, statistics };
         let (mut log_probs, mut masses) = (Vec::new(), Vec::new());
-        source.listen(TapConfig::default(), &mut log_probs, |taps| masses.extend_from_slice(taps.class_mass()))?;
+        source.run(TapConfig::default(), &mut log_probs, |taps| masses.extend_from_slice(taps.class_mass()))?;
         if log_probs.is_empty() {
             return Err(AnalyzeError::TooShort { id: utterance.id.clone() });
         }
@@ -187,7 +160,7 @@ impl Routes {
         Ok(routes)
     }
 
-    /// Slices heard.
+    /// Number of slices.
     pub fn n_slices(&self) -> usize {
         self.probabilities.len() / self.classes.len()
     }
@@ -209,13 +182,13 @@ impl Routes {
         &self.masses[slice * self.classes.len()..][..self.classes.len()]
     }
 
-    /// The likeliest class of every slice.
-    pub fn likeliest(&self) -> Vec<usize> {
+    /// The most probable class of every slice.
+    pub fn most_probable(&self) -> Vec<usize> {
         self.probabilities.chunks_exact(self.classes.len()).map(largest).collect()
     }
 
-    /// The class of every slice that has the largest mass.
-    pub fn heaviest(&self) -> Vec<usize> {
+    /// The class with the largest mass of every slice.
+    pub fn most_coupled(&self) -> Vec<usize> {
         self.masses.chunks_exact(self.classes.len()).map(largest).collect()
     }
 
@@ -226,7 +199,7 @@ impl Routes {
 
     /// The slice that a time lies in, or the nearest one.
     pub fn slice_at(&self, time_s: f64) -> usize {
-        // What is negative or no number becomes 0.
+        // What is negative or not a number becomes 0.
         let slice = ((time_s - self.clock.start_s) / self.clock.slice_s) as usize;
         slice.min(self.n_slices() - 1)
     }
@@ -247,7 +220,7 @@ fn without_padding(values: &[f32], n: usize) -> impl Iterator<Item = f32> + '_ {
     values.chunks_exact(n).flat_map(|row| row[PADDING + 1..].iter().copied())
 }
 
-/// The settings of a network of capsules called `name`, if it is one.
+/// The settings of a network of capsules called `name`.
 pub(super) fn capsules<'a>(name: &str, model: &'a ModelConfig) -> Result<&'a SrfConfig, AnalyzeError> {
     match model {
         ModelConfig::Srf(config) => Ok(config),
@@ -255,7 +228,7 @@ pub(super) fn capsules<'a>(name: &str, model: &'a ModelConfig) -> Result<&'a Srf
     }
 }
 
-/// One recording as one model hears it, as often as it takes.
+/// One recording, run through one model as often as needed.
 struct Source<'a> {
     recognizer: &'a Recognizer,
     name: &'a str,
@@ -265,7 +238,7 @@ struct Source<'a> {
 
 impl Source<'_> {
     /// Feeds the recording to a stream whose taps `take` reads after each piece.
-    fn listen(
+    fn run(
         &self,
         config: TapConfig,
         log_probs: &mut Vec<f32>,
@@ -292,12 +265,12 @@ impl Source<'_> {
         Ok(())
     }
 
-    /// All layers, one hearing each.
+    /// All layers, one run each.
     fn layers(&self, n_slices: usize) -> Result<Vec<Layer>, AnalyzeError> {
         let config = capsules(self.name, self.recognizer.model())?;
         let shapes: Vec<_> = config.capsule_shapes().collect();
-        let a_slice: usize = shapes.iter().map(|shape| shape.n_inputs() * shape.out_height).sum();
-        self.check_size(a_slice, n_slices)?;
+        let per_slice: usize = shapes.iter().map(|shape| shape.n_inputs() * shape.out_height).sum();
+        self.check_size(per_slice, n_slices)?;
         let mut layers = Vec::new();
         for (index, shape) in shapes.iter().enumerate() {
             let n_padding = usize::from(shape.is_last);
@@ -305,7 +278,7 @@ impl Source<'_> {
             let window = [shape.window_left, shape.window_right];
             let mut layer = Layer::new(&name, shape.in_height, window, shape.out_height - n_padding, &[]);
             let config = TapConfig { full_layer: Some(index), ..TapConfig::default() };
-            self.listen(config, &mut Vec::new(), |taps| {
+            self.run(config, &mut Vec::new(), |taps| {
                 let rows = taps.couplings().chunks_exact(shape.out_height);
                 layer.extend(rows.flat_map(|row| row[n_padding..].iter().copied()));
             })?;
@@ -314,14 +287,14 @@ impl Source<'_> {
         Ok(layers)
     }
 
-    fn check_size(&self, a_slice: usize, n_slices: usize) -> Result<(), AnalyzeError> {
-        let (found, most) = (a_slice * n_slices, MAX_COUPLINGS);
+    fn check_size(&self, per_slice: usize, n_slices: usize) -> Result<(), AnalyzeError> {
+        let (found, most) = (per_slice * n_slices, MAX_COUPLINGS);
         if found <= most {
             return Ok(());
         }
-        let a_second = (a_slice as f64 / self.recognizer.timing().slice_s()) as usize;
+        let per_second = (per_slice as f64 / self.recognizer.timing().slice_s()) as usize;
         let (model, id) = (self.name.to_owned(), self.utterance.id.clone());
-        Err(AnalyzeError::TooMany { model, id, a_second, found, most })
+        Err(AnalyzeError::TooMany { model, id, per_second, found, most })
     }
 }
 

@@ -1,18 +1,16 @@
-//! Error against the window, and how often the end of a sentence is found against what a slice sees of the future.
-//!
-//! In: rows of measured systems, from JSON or CSV. Out: the two charts side by side.
+//! Error rate by window, and how often the end of a sentence is found by right context: a table, and two charts of it.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use srf_base::files::read_text_at_most;
 
-use super::ramp::DISTINCT;
-use super::scale::turned_middle;
-use super::sheet::{Anchor, Colour, FAINT, INK, LINE, Picture, Place, text_width};
+use crate::draw::chart::{Axis, Frame, Scale};
+use crate::draw::{Anchor, Area, DISTINCT, FAINT, INK, Picture, text_width};
 
 const MAX_TABLE_BYTES: u64 = 1 << 20;
+/// Slices to one side; no network has as many.
+const MAX_WINDOW: usize = 10_000;
 const PANEL: (f64, f64) = (380.0, 260.0);
 const LEFT: f64 = 62.0;
 const TOP: f64 = 74.0;
@@ -20,44 +18,29 @@ const TOP: f64 = 74.0;
 /// One system on one set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Row {
+pub struct WindowResult {
     /// Slices before the current one (ω_L).
     pub left: usize,
     /// Slices after it (ω_R).
     pub right: usize,
-    /// What it was measured on.
+    /// The part of the corpus.
     pub set: String,
     /// The error rate in percent.
     pub error: f64,
-    /// Sentences whose end was found, in percent, where that was measured.
+    /// Utterances whose last label is the end of a sentence, in percent, where that was measured.
     #[serde(default)]
     pub eos: Option<f64>,
 }
 
-/// Why there is no table.
+/// Why a table could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum ReadTableError {
-    /// The file itself.
     #[error("could not read `{path}`")]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// What stands in it.
+    Io { path: PathBuf, source: std::io::Error },
     #[error("{path}:{line}: {found}, expected {expected}")]
-    Line {
-        /// The file.
-        path: PathBuf,
-        /// Counted from 1.
-        line: usize,
-        /// What stands there.
-        found: String,
-        /// What should.
-        expected: &'static str,
-    },
+    Line { path: PathBuf, line: usize, found: String, expected: &'static str },
 }
 
 const CSV_HEAD: &str = "left,right,set,error,eos";
@@ -71,14 +54,18 @@ impl ReadTableError {
 }
 
 /// Reads a table: JSON where the file begins with `[`, otherwise CSV.
-pub fn load(path: &Path) -> Result<Vec<Row>, ReadTableError> {
+pub fn load(path: &Path) -> Result<Vec<WindowResult>, ReadTableError> {
     let io = |source| ReadTableError::Io { path: path.to_owned(), source };
-    let mut text = String::new();
-    File::open(path).map_err(io)?.take(MAX_TABLE_BYTES).read_to_string(&mut text).map_err(io)?;
     let wrong = |(line, found, expected)| ReadTableError::Line { path: path.to_owned(), line, found, expected };
+    let Some(text) = read_text_at_most(path, MAX_TABLE_BYTES).map_err(io)? else {
+        return Err(wrong((1, format!("more than {MAX_TABLE_BYTES} bytes"), "a table of windows")));
+    };
     let rows = parse(&text).map_err(wrong)?;
     match rows.iter().position(|row| !row.error.is_finite() || row.eos.is_some_and(|eos| !eos.is_finite())) {
-        Some(at) => Err(wrong((at + 1, "a rate that is no number".to_owned(), "percentages"))),
+        Some(at) => Err(wrong((at + 1, "a rate that is not a number".to_owned(), "percentages"))),
+        None if rows.iter().any(|row| MAX_WINDOW < row.left.max(row.right)) => {
+            Err(wrong((1, format!("a window of more than {MAX_WINDOW} slices"), "smaller ones")))
+        }
         None if rows.is_empty() => Err(wrong((1, "no rows".to_owned(), "at least one"))),
         None => Ok(rows),
     }
@@ -86,7 +73,7 @@ pub fn load(path: &Path) -> Result<Vec<Row>, ReadTableError> {
 
 type Wrong = (usize, String, &'static str);
 
-fn parse(text: &str) -> Result<Vec<Row>, Wrong> {
+fn parse(text: &str) -> Result<Vec<WindowResult>, Wrong> {
     if text.trim_start().starts_with('[') {
         return serde_json::from_str(text)
             .map_err(|error| (error.line(), error.to_string(), "objects with left, right, set, error and eos"));
@@ -106,10 +93,10 @@ fn parse(text: &str) -> Result<Vec<Row>, Wrong> {
         .collect()
 }
 
-fn parse_row(line: &str) -> Option<Row> {
+fn parse_row(line: &str) -> Option<WindowResult> {
     let fields: Vec<&str> = line.split(',').map(str::trim).collect();
     let [left, right, set, error, eos] = fields[..] else { return None };
-    Some(Row {
+    Some(WindowResult {
         left: left.parse().ok()?,
         right: right.parse().ok()?,
         set: set.to_owned(),
@@ -119,147 +106,98 @@ fn parse_row(line: &str) -> Option<Row> {
 }
 
 /// Both charts.
-pub fn picture(rows: &[Row]) -> Picture {
-    let has_eos = rows.iter().any(|row| row.eos.is_some());
+pub fn picture(results: &[WindowResult]) -> Picture {
+    let has_eos = results.iter().any(|result| result.eos.is_some());
     let n_panels = if has_eos { 2.0 } else { 1.0 };
-    let mut picture = Picture::new(n_panels * (LEFT + PANEL.0 + 30.0), TOP + PANEL.1 + 64.0);
-    let place = Place { x: LEFT, y: TOP, width: PANEL.0, height: PANEL.1 };
-    picture.text((LEFT, 16.0), "Error rate against the window ω", 14.0, INK, Anchor::Start);
+    let mut picture = Picture::new(n_panels * (LEFT + PANEL.0 + 30.0), TOP + PANEL.1 + 46.0);
+    let area = Area { x: LEFT, y: TOP, width: PANEL.0, height: PANEL.1 };
+    picture.text((LEFT, 16.0), "Error rate by window ω", 14.0, INK, Anchor::Start);
     picture.text((LEFT, 35.0), "numbers at points: (ω_L, ω_R); the line is their mean", 11.0, FAINT, Anchor::Start);
-    error_chart(&mut picture, rows, place);
+    error_chart(&mut picture, results, area);
     if has_eos {
-        let place = Place { x: 2.0 * LEFT + PANEL.0 + 30.0, ..place };
-        picture.text((place.x, 16.0), "Ends of sentences found against ω_R", 14.0, INK, Anchor::Start);
-        picture.text((place.x, 35.0), "the line is the mean of all sets", 11.0, FAINT, Anchor::Start);
-        eos_chart(&mut picture, rows, place);
+        let area = Area { x: 2.0 * LEFT + PANEL.0 + 30.0, ..area };
+        picture.text((area.x, 16.0), "Ends of sentences found by ω_R", 14.0, INK, Anchor::Start);
+        picture.text((area.x, 35.0), "the line is the mean of all parts", 11.0, FAINT, Anchor::Start);
+        eos_chart(&mut picture, results, area);
     }
     picture
 }
 
-fn error_chart(picture: &mut Picture, rows: &[Row], place: Place) {
-    let errors = || rows.iter().map(|row| row.error);
-    let (low, high) = (errors().fold(f64::INFINITY, f64::min).floor(), errors().fold(0.0, f64::max).ceil());
-    let largest = rows.iter().map(window).max().unwrap_or(1);
-    let axes = Axes { place, x: (1, largest), y: (low, if low < high { high } else { low + 1.0 }) };
-    axes.draw(picture, "window ω (slices)", "error rate (%)");
-    for (set, colour) in sets(rows).iter().zip(DISTINCT) {
-        let of_set: Vec<&Row> = rows.iter().filter(|row| row.set == **set).collect();
-        axes.means(picture, of_set.iter().map(|row| (window(row), row.error)), colour);
-        for row in &of_set {
-            picture.dot(axes.at(window(row), row.error), 3.0, colour);
+fn error_chart(picture: &mut Picture, results: &[WindowResult], area: Area) {
+    let frame = Frame {
+        area,
+        x: Axis::new(results.iter().map(window), Scale::Linear, true),
+        y: Axis::new(results.iter().map(|result| result.error), Scale::Linear, false),
+    };
+    frame.draw(picture, "window ω (slices)", "");
+    picture.text_upwards((area.x - 44.0, area.y + area.height / 2.0), "error rate (%)", 11.5, INK, Anchor::Middle);
+    for (part, colour) in parts(results).iter().zip(DISTINCT) {
+        let points: Vec<(f64, f64)> =
+            results.iter().filter(|result| result.set == **part).map(|result| (window(result), result.error)).collect();
+        frame.draw_means(picture, &points, colour);
+        points.iter().filter_map(|(x, y)| frame.at(*x, *y)).for_each(|at| picture.dot(at, 3.0, colour));
+    }
+    // The windows are the same on every part: one set of names, next to the topmost points.
+    let is_above = |a: &WindowResult, b: &WindowResult| (a.left, a.right) == (b.left, b.right) && b.error < a.error;
+    for result in results.iter().filter(|result| !results.iter().any(|other| is_above(other, result))) {
+        let Some((x, y)) = frame.at(window(result), result.error) else { continue };
+        let name = format!("{},{}", result.left, result.right);
+        picture.text((x + 6.0, y - 7.0), name, 9.5, FAINT, Anchor::Start);
+    }
+    legend(picture, &parts(results), area);
+}
+
+fn eos_chart(picture: &mut Picture, results: &[WindowResult], area: Area) {
+    let found: Vec<(f64, f64, &str)> =
+        results.iter().filter_map(|result| Some((result.right as f64, result.eos?, result.set.as_str()))).collect();
+    let frame = Frame {
+        area,
+        x: Axis::new(found.iter().map(|(right, ..)| *right), Scale::Linear, true),
+        y: Axis::between(0.0, 100.0),
+    };
+    frame.draw(picture, "right context ω_R (slices)", "");
+    let name = "sentences whose end is found (%)";
+    picture.text_upwards((area.x - 44.0, area.y + area.height / 2.0), name, 11.5, INK, Anchor::Middle);
+    for (part, colour) in parts(results).iter().zip(DISTINCT) {
+        let points = found.iter().filter(|(.., of)| of == part).filter_map(|(right, eos, _)| frame.at(*right, *eos));
+        points.for_each(|at| picture.dot(at, 3.0, colour));
+    }
+    let points: Vec<(f64, f64)> = found.iter().map(|(right, eos, _)| (*right, *eos)).collect();
+    frame.draw_means(picture, &points, INK);
+    legend(picture, &parts(results), area);
+}
+
+fn window(result: &WindowResult) -> f64 {
+    (result.left + 1 + result.right) as f64
+}
+
+fn parts(results: &[WindowResult]) -> Vec<&str> {
+    let mut parts: Vec<&str> = Vec::new();
+    for result in results {
+        if !parts.contains(&result.set.as_str()) {
+            parts.push(&result.set);
         }
     }
-    // The windows are the same on every set: one set of names, beside the topmost points.
-    for row in rows.iter().filter(|row| !rows.iter().any(|other| is_same_window(row, other) && row.error < other.error))
-    {
-        let (x, y) = axes.at(window(row), row.error);
-        picture.text((x + 6.0, y - 7.0), format!("{},{}", row.left, row.right), 9.5, FAINT, Anchor::Start);
+    parts
+}
+
+fn legend(picture: &mut Picture, parts: &[&str], area: Area) {
+    let mut x = area.x;
+    for (part, colour) in parts.iter().zip(DISTINCT) {
+        picture.dot((x + 4.0, area.y - 16.0), 3.5, colour);
+        picture.text((x + 12.0, area.y - 16.0), *part, 11.0, INK, Anchor::Start);
+        x += 30.0 + text_width(part, 11.0);
     }
-    legend(picture, &sets(rows), place);
-}
-
-fn eos_chart(picture: &mut Picture, rows: &[Row], place: Place) {
-    let found: Vec<(usize, f64, &str)> =
-        rows.iter().filter_map(|row| Some((row.right, row.eos?, row.set.as_str()))).collect();
-    let largest = found.iter().map(|(right, ..)| *right).max().unwrap_or(0);
-    let axes = Axes { place, x: (0, largest), y: (0.0, 100.0) };
-    axes.draw(picture, "right context ω_R (slices)", "sentences whose end is found (%)");
-    for (set, colour) in sets(rows).iter().zip(DISTINCT) {
-        for (right, eos, _) in found.iter().filter(|(.., of)| of == set) {
-            picture.dot(axes.at(*right, *eos), 3.0, colour);
-        }
-    }
-    axes.means(picture, found.iter().map(|(right, eos, _)| (*right, *eos)), INK);
-    legend(picture, &sets(rows), place);
-}
-
-fn window(row: &Row) -> usize {
-    row.left + 1 + row.right
-}
-
-fn is_same_window(a: &Row, b: &Row) -> bool {
-    a.left == b.left && a.right == b.right
-}
-
-fn sets(rows: &[Row]) -> Vec<&str> {
-    let mut sets: Vec<&str> = Vec::new();
-    for row in rows {
-        if !sets.contains(&row.set.as_str()) {
-            sets.push(&row.set);
-        }
-    }
-    sets
-}
-
-fn legend(picture: &mut Picture, sets: &[&str], place: Place) {
-    let mut x = place.x;
-    for (set, colour) in sets.iter().zip(DISTINCT) {
-        picture.dot((x + 4.0, place.y - 16.0), 3.5, colour);
-        picture.text((x + 12.0, place.y - 16.0), *set, 11.0, INK, Anchor::Start);
-        x += 30.0 + text_width(set, 11.0);
-    }
-}
-
-/// Whole numbers across, percentages up.
-struct Axes {
-    place: Place,
-    x: (usize, usize),
-    y: (f64, f64),
-}
-
-impl Axes {
-    fn at(&self, x: usize, y: f64) -> (f64, f64) {
-        let across = (x - self.x.0) as f64 / (self.x.1 - self.x.0).max(1) as f64;
-        let up = (y - self.y.0) / (self.y.1 - self.y.0);
-        // A little room to either side, so that no point lies on the frame.
-        let Place { x, y, width, height } = self.place;
-        (x + 20.0 + across * (width - 50.0), y + (1.0 - up) * (height - 16.0) + 10.0)
-    }
-
-    fn draw(&self, picture: &mut Picture, x_name: &str, y_name: &str) {
-        let Place { x, y, width, height } = self.place;
-        let step = step((self.y.1 - self.y.0) / 6.0);
-        let first = (self.y.0 / step).ceil() as i64;
-        for value in (first..).map(|k| k as f64 * step).take_while(|value| *value <= self.y.1 + 1e-9) {
-            let (_, at) = self.at(self.x.0, value);
-            picture.line(vec![(x, at), (x + width, at)], LINE, 0.5);
-            picture.text((x - 6.0, at), format!("{value}"), 10.5, FAINT, Anchor::End);
-        }
-        picture.line(vec![(x, y), (x, y + height), (x + width, y + height)], FAINT, 1.0);
-        for value in self.x.0..=self.x.1 {
-            let (at, _) = self.at(value, self.y.0);
-            picture.text((at, y + height + 13.0), value.to_string(), 10.5, FAINT, Anchor::Middle);
-        }
-        picture.text((x + width / 2.0, y + height + 34.0), x_name, 11.5, INK, Anchor::Middle);
-        turned_middle(picture, (x - 44.0, y + height / 2.0), y_name, 11.5, INK);
-    }
-
-    /// A line through the mean of the values at each place.
-    fn means(&self, picture: &mut Picture, points: impl Iterator<Item = (usize, f64)>, colour: Colour) {
-        let points: Vec<(usize, f64)> = points.collect();
-        let mean = |x: usize| {
-            let here: Vec<f64> = points.iter().filter(|point| point.0 == x).map(|point| point.1).collect();
-            (!here.is_empty()).then(|| self.at(x, here.iter().sum::<f64>() / here.len() as f64))
-        };
-        let line: Vec<(f64, f64)> = (self.x.0..=self.x.1).filter_map(mean).collect();
-        picture.line(line, colour, 1.6);
-    }
-}
-
-/// The smallest of 1, 2 and 5 times a power of ten that is not below `least`.
-fn step(least: f64) -> f64 {
-    let power = 10_f64.powf(least.log10().floor());
-    [1.0, 2.0, 5.0].into_iter().map(|digit| digit * power).find(|step| least <= *step).unwrap_or(10.0 * power)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{decode, texts};
+    use super::super::tests::{decode, texts};
     use super::*;
 
     const CSV: &str = "left,right,set,error,eos\n0,0,dev,24.4,52.8\n2,2, dev ,20.2,99.8\n2,2,test,21.7,\n";
 
-    fn loaded(text: &str) -> Result<Vec<Row>, ReadTableError> {
+    fn loaded(text: &str) -> Result<Vec<WindowResult>, ReadTableError> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("t");
         std::fs::write(&path, text).unwrap();
@@ -269,26 +207,26 @@ mod tests {
     #[test]
     fn csv_and_json_say_the_same() {
         let rows = loaded(CSV).unwrap();
-        assert_eq!(rows[1], Row { left: 2, right: 2, set: "dev".to_owned(), error: 20.2, eos: Some(99.8) });
+        assert_eq!(rows[1], WindowResult { left: 2, right: 2, set: "dev".to_owned(), error: 20.2, eos: Some(99.8) });
         assert_eq!(rows[2].eos, None);
         assert_eq!(loaded(&serde_json::to_string(&rows).unwrap()).unwrap(), rows);
     }
 
     #[test]
-    fn bad_tables_are_told_in_one_line() {
-        let told = |text: &str| {
-            let told = loaded(text).unwrap_err().to_string();
-            assert!(!told.contains('\n'));
-            told.split_once("/t:").unwrap().1.to_owned()
+    fn bad_tables_are_reported_in_one_line() {
+        let message = |text: &str| {
+            let message = loaded(text).unwrap_err().to_string();
+            assert!(!message.contains('\n'));
+            message.split_once("/t:").unwrap().1.to_owned()
         };
-        assert_eq!(told("a,b\n"), "1: `a,b`, expected the head `left,right,set,error,eos`");
+        assert_eq!(message("a,b\n"), "1: `a,b`, expected the head `left,right,set,error,eos`");
         assert_eq!(
-            told("left,right,set,error,eos\n1,x,dev,3,4\n"),
+            message("left,right,set,error,eos\n1,x,dev,3,4\n"),
             "2: `1,x,dev,3,4`, expected left,right,set,error,eos"
         );
-        assert_eq!(told("left,right,set,error,eos\n"), "1: no rows, expected at least one");
-        assert!(told("[{\"left\": 1}]").contains("missing field"));
-        assert!(told("left,right,set,error,eos\n1,1,dev,nan,4\n").contains("no number"));
+        assert_eq!(message("left,right,set,error,eos\n"), "1: no rows, expected at least one");
+        assert!(message("[{\"left\": 1}]").contains("missing field"));
+        assert!(message("left,right,set,error,eos\n1,1,dev,nan,4\n").contains("not a number"));
     }
 
     #[test]
@@ -303,10 +241,21 @@ mod tests {
             assert!(texts.contains(&expected), "`{expected}` is not in {texts:?}");
         }
         let (width, pixels) = decode(&picture.png());
-        let axes =
-            Axes { place: Place { x: LEFT, y: TOP, width: PANEL.0, height: PANEL.1 }, x: (1, 5), y: (20.0, 25.0) };
-        let (x, y) = axes.at(5, 21.7);
-        let at = (y * super::super::sheet::SCALE) as usize * width + (x * super::super::sheet::SCALE) as usize;
-        assert_eq!(pixels[at], DISTINCT[1], "the point of the test set");
+        // The second dot is in the colour of the test part.
+        let centre = svg.split("<circle").nth(3).unwrap();
+        let number = |key: &str| -> f64 {
+            centre.split(&format!("{key}=\"")).nth(1).unwrap().split('"').next().unwrap().parse().unwrap()
+        };
+        let (x, y) = (number("cx"), number("cy"));
+        let at = (2.0 * y) as usize * width + (2.0 * x) as usize;
+        assert_eq!(pixels[at], [188, 76, 0], "the point of the test part");
+    }
+
+    #[test]
+    fn a_window_of_any_size_is_refused_or_drawn_in_little_memory() {
+        let table = |right: usize| format!("left,right,set,error,eos\n0,{right},dev,24.4,52.8\n0,0,dev,20,\n");
+        assert!(loaded(&table(100_000_000)).unwrap_err().to_string().contains("more than 10000 slices"));
+        let svg = picture(&loaded(&table(10_000)).unwrap()).svg();
+        assert!(svg.len() < 20_000, "{}", svg.len());
     }
 }

@@ -1,9 +1,9 @@
-//! The files of an evaluation: an evaluation in; transcripts, hypotheses with times and numbers in a directory out.
+//! The files of an evaluation.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `evaluation.json` | every figure |
-//! | `ref.trn`, `hyp.trn` | what was compared, after any mapping |
+//! | `ref.trn`, `hyp.trn` | the texts that were compared, after any mapping |
 //! | `hyp.ctm` | what was recognised, with times and confidences |
 //! | `hyp.jsonl` | the same by utterance, with NeMo's keys: the reference as `text`, the hypothesis as `pred_text` |
 //! | `score.html` | errors by speaker, confusions and every alignment, for a browser |
@@ -26,16 +26,15 @@ use crate::corpus::Utterance;
 /// Why the files could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("could not write `{path}`: {source}")]
+#[allow(missing_docs, reason = "the message says what the fields are")]
 pub struct WriteFilesError {
-    /// The file.
     pub path: PathBuf,
-    /// Why.
     pub source: io::Error,
 }
 
 /// A line of `hyp.jsonl`.
 #[derive(Serialize)]
-struct Line<'a> {
+struct HypothesisLine<'a> {
     id: &'a str,
     speaker: &'a str,
     audio_filepath: String,
@@ -46,7 +45,7 @@ struct Line<'a> {
     pred_text: String,
 }
 
-/// Writes all files into `dir`, which is made where there is none.
+/// Writes all files into `dir`, which is created if needed.
 pub fn write(
     dir: &Path,
     evaluation: &Evaluation,
@@ -73,7 +72,6 @@ pub fn write(
     file("score.html", &|out| html::write(out, &rate.system, rate.measure.name()))
 }
 
-/// Whose words.
 #[derive(Clone, Copy)]
 enum Side {
     Reference,
@@ -110,8 +108,8 @@ fn write_lines(out: &mut dyn Write, evaluation: &Evaluation, utterances: &[Utter
     Ok(())
 }
 
-fn line<'a>(answer: &'a Answer, transcript: &Transcript, utterance: &Utterance) -> Line<'a> {
-    Line {
+fn line<'a>(answer: &'a Answer, transcript: &Transcript, utterance: &Utterance) -> HypothesisLine<'a> {
+    HypothesisLine {
         id: &answer.id,
         speaker: &answer.speaker,
         audio_filepath: utterance.audio.path.display().to_string(),

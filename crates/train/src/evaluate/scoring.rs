@@ -1,4 +1,4 @@
-//! What a recogniser wrote against what was said: pairs of texts in, error rates with intervals out.
+//! Scoring: error rates with intervals of recognised texts against their references.
 
 use rayon::prelude::*;
 use srf_score::compare::{Interval, Paired, bootstrap};
@@ -19,7 +19,7 @@ pub enum Measure {
     Phones,
     /// Words.
     Words,
-    /// Characters, spaces aside.
+    /// Characters without spaces.
     Characters,
 }
 
@@ -33,7 +33,7 @@ impl Measure {
         }
     }
 
-    /// What can be counted of texts in these units, what matters most first.
+    /// What can be counted in texts of these units, the most important first.
     pub fn of(units: Units) -> &'static [Self] {
         match units {
             Units::Phones => &[Self::Phones],
@@ -42,46 +42,46 @@ impl Measure {
     }
 }
 
-/// A recognised label or word, and how sure the recogniser is of it.
+/// A recognised label or word with its confidence.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recognised {
     /// The label or word.
     pub text: String,
-    /// 0 to 1, where it says.
+    /// 0 to 1, where the recogniser gives it.
     pub confidence: Option<f64>,
 }
 
-/// An utterance and what the recogniser made of it.
+/// An utterance and what was recognised.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
     /// The utterance.
     pub id: String,
-    /// Who said it.
+    /// Its speaker.
     pub speaker: String,
-    /// What was said, labels separated by spaces where they are phones or words.
+    /// The reference; phones and words are separated by spaces.
     pub reference: String,
     /// What was recognised: phones, or words.
     pub recognised: Vec<Recognised>,
 }
 
-/// One error rate and all that belongs to it.
+/// One error rate with its alignments.
 #[derive(Clone, Debug)]
 pub struct Rate {
     /// What was counted.
     pub measure: Measure,
     /// Every alignment, by speaker.
     pub system: System,
-    /// The error rate, and what 95 of 100 other draws of such utterances would give.
+    /// The error rate with its 95 % bootstrap interval.
     pub interval: Interval,
-    /// Whether confidences mean what they say, where there are any.
+    /// How well calibrated the confidences are, where there are any.
     pub confidences: Option<Confidences>,
 }
 
-/// How confidences and truth fit together.
+/// The calibration of confidences.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Confidences {
-    /// Normalised cross entropy: 1 where they tell all, 0 where they tell no more than the share of right words does,
-    /// below where they mislead; absent where all words are right, or all wrong.
+    /// Normalised cross entropy: 1 is perfect, 0 is no better than the overall share of correct words, negative is
+    /// misleading; `None` if all words are correct, or all wrong.
     pub nce: Option<f64>,
     /// Expected calibration error.
     pub ece: f64,
@@ -90,7 +90,7 @@ pub struct Confidences {
 }
 
 impl Confidences {
-    /// Of all recognised words; nothing where some have no confidence, or there are none.
+    /// Of all recognised words; `None` if some have no confidence, or there are none.
     fn of(system: &System) -> Option<Self> {
         if !system.utterances().all(|utterance| utterance.traits.hypothesis_confidences) {
             return None;
@@ -120,15 +120,15 @@ impl Rate {
 /// How answers are scored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scoring {
-    /// A smaller set of phones that both sides are mapped to first.
+    /// The phone set that both sides are mapped to first.
     pub mapping: Option<PhoneMapping>,
-    /// How often utterances are drawn for the interval.
+    /// Bootstrap draws for the interval.
     pub n_replications: usize,
-    /// What draws are made from.
+    /// Seed of the draws.
     pub seed: u64,
 }
 
-/// Scores `answers`; an utterance too long to be aligned is told by its place.
+/// Scores `answers`; the error of an utterance too long to align comes with its index.
 pub fn score(
     answers: &[Answer],
     measure: Measure,
@@ -154,18 +154,18 @@ pub fn score(
     Ok(Rate { measure, system, interval, confidences })
 }
 
-/// What is compared of an answer: reference and hypothesis.
+/// The words of reference and hypothesis that are compared.
 fn words(answer: &Answer, measure: Measure, mapping: Option<PhoneMapping>) -> (Vec<Word>, Vec<Word>) {
-    let said = answer.reference.split_whitespace().map(|text| (text, None));
-    let heard = answer.recognised.iter().map(|word| (word.text.as_str(), word.confidence));
+    let reference = answer.reference.split_whitespace().map(|text| (text, None));
+    let result = answer.recognised.iter().map(|word| (word.text.as_str(), word.confidence));
     match measure {
-        Measure::Phones => (phones(said, mapping), phones(heard, mapping)),
-        Measure::Words => (said.map(small_word).collect(), heard.map(small_word).collect()),
-        Measure::Characters => (said.flat_map(characters).collect(), heard.flat_map(characters).collect()),
+        Measure::Phones => (phones(reference, mapping), phones(result, mapping)),
+        Measure::Words => (reference.map(small_word).collect(), result.map(small_word).collect()),
+        Measure::Characters => (reference.flat_map(characters).collect(), result.flat_map(characters).collect()),
     }
 }
 
-/// Phones, which may differ only in being capitals, in the set they are mapped to.
+/// Phones in the set they are mapped to; case matters.
 fn phones<'a>(words: impl Iterator<Item = (&'a str, Option<f64>)>, mapping: Option<PhoneMapping>) -> Vec<Word> {
     let mapped = |phone: &'a str| match mapping.map(|mapping| mapping.map(phone)) {
         None | Some(Folded::Unknown) => Some(phone),
@@ -175,7 +175,7 @@ fn phones<'a>(words: impl Iterator<Item = (&'a str, Option<f64>)>, mapping: Opti
     words.filter_map(|(phone, confidence)| Some(word(mapped(phone)?.as_bytes(), confidence))).collect()
 }
 
-/// A word as it is compared: capitals do not matter.
+/// A word as it is compared: case does not matter.
 fn small_word((text, confidence): (&str, Option<f64>)) -> Word {
     word(text.to_lowercase().as_bytes(), confidence)
 }
@@ -188,13 +188,13 @@ fn word(text: &[u8], confidence: Option<f64>) -> Word {
     Word::new(text).with_confidence(confidence.unwrap_or(0.0))
 }
 
-/// Aligns the words of two texts as they stand.
+/// Aligns the words of two texts as they are.
 pub fn align_words(reference: &str, hypothesis: &str) -> Result<Alignment, TooLongError> {
     let network = |text: &str| Network::linear(text.split_whitespace().map(|w| Word::new(w.as_bytes())).collect());
     align(&network(reference), &network(hypothesis), Cost::Spelling)
 }
 
-/// The text that was compared, of the references or of the hypotheses, as a line of a transcript.
+/// Reference and hypothesis as they were compared, each as a line of a transcript.
 pub fn compared(answer: &Answer, measure: Measure, mapping: Option<PhoneMapping>) -> [String; 2] {
     let (reference, hypothesis) = words(answer, measure, mapping);
     [reference, hypothesis].map(|words| {

@@ -1,15 +1,15 @@
-//! An evaluation in numbers: what `evaluation.json` holds, and what other commands read of it.
+//! The figures of an evaluation, as `evaluation.json` holds them and other commands read them.
 
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use srf_base::files::read_at_most;
 use srf_score::{Counts, Speaker};
 use srf_text::decode::{DecoderConfig, Search};
 use srf_text::labels::mapping::PhoneMapping;
 
-use super::{Evaluation, Rate};
+use super::{Evaluation, LeftOut, Rate};
 
 /// Name of the file in the directory of an evaluation.
 pub const FILE_NAME: &str = "evaluation.json";
@@ -17,119 +17,86 @@ pub const FILE_NAME: &str = "evaluation.json";
 /// Far more than any evaluation has.
 const MAX_FILE_BYTES: u64 = 256 << 20;
 
-/// What a model is worth on some utterances.
+/// The figures of a model on some utterances.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
+#[allow(missing_docs, reason = "the names of the fields say what they are")]
 pub struct Summary {
-    /// The model.
     pub model: String,
-    /// The manifest.
     pub manifest: String,
-    /// How hypotheses were searched for.
     pub search: String,
-    /// The set that phones were mapped to.
     pub mapping: Option<String>,
-    /// Utterances that were scored.
     pub n_utterances: usize,
-    /// Their length.
     pub audio_s: f64,
-    /// How long recognition took.
     pub recognition_s: f64,
-    /// Time of recognition for each second of audio.
     pub real_time_factor: Option<f64>,
     /// Threads it ran on.
     pub n_threads: usize,
-    /// Error rates, the one that matters most first.
+    /// Error rates, the most important one first.
     pub rates: Vec<RateSummary>,
-    /// Utterances that are in no figure.
-    pub left_out: Vec<LeftOutSummary>,
+    pub left_out: Vec<LeftOut>,
 }
 
-/// One error rate; shares are between 0 and 1, but for insertions.
+/// One error rate, as a share: insertions can make it larger than 1.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
+#[allow(missing_docs, reason = "the names of the fields say what they are")]
 pub struct RateSummary {
     /// `PER`, `WER` or `CER`.
     pub measure: String,
-    /// Errors for each label of the reference.
     pub rate: Option<f64>,
-    /// 2.5 % of the draws lie below.
+    /// Lower end of the 95 % interval.
     pub low: f64,
-    /// 2.5 % of the draws lie above.
+    /// Upper end of the 95 % interval.
     pub high: f64,
-    /// The sums.
     #[serde(flatten)]
     pub counts: CountsSummary,
-    /// Utterances with an error.
     pub n_utterances_wrong: usize,
-    /// Their share.
     pub sentence_error_rate: Option<f64>,
     /// Normalised cross entropy of confidences.
     pub nce: Option<f64>,
     /// Expected calibration error of confidences.
     pub ece: Option<f64>,
-    /// The same by speaker.
     pub speakers: Vec<SpeakerSummary>,
 }
 
-/// Right and wrong labels.
+/// Counts of labels and errors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[allow(missing_docs, reason = "the names of the fields say what they are")]
 pub struct CountsSummary {
-    /// Labels of the reference.
     pub n_reference: usize,
-    /// All errors.
     pub n_errors: usize,
-    /// Others in their place.
     pub substitutions: usize,
-    /// Missing ones.
     pub deletions: usize,
-    /// Extra ones.
     pub insertions: usize,
 }
 
 /// Errors of one speaker.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
+#[allow(missing_docs, reason = "the names of the fields say what they are")]
 pub struct SpeakerSummary {
-    /// Who.
     pub name: String,
-    /// Utterances.
     pub n_utterances: usize,
-    /// Utterances with an error.
     pub n_utterances_wrong: usize,
-    /// Errors for each label of the reference.
     pub rate: Option<f64>,
-    /// The sums.
     #[serde(flatten)]
     pub counts: CountsSummary,
 }
 
-/// An utterance that is in no figure.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct LeftOutSummary {
-    /// Its id.
-    pub id: String,
-    /// Why.
-    pub reason: String,
-}
-
-/// What was evaluated and how, as it is to be named.
+/// Names of what was evaluated and how.
 #[derive(Clone, Debug, Default)]
+#[allow(missing_docs, reason = "the names of the fields say what they are")]
 pub struct Subject {
-    /// The model.
     pub model: String,
-    /// The manifest.
     pub manifest: String,
-    /// How hypotheses were searched for.
     pub search: String,
-    /// The set that phones were mapped to.
     pub mapping: Option<String>,
 }
 
 impl Subject {
-    /// A model that is to be evaluated on a manifest in this way.
+    /// A model evaluated on a manifest with this search and mapping.
     pub fn new(model: &Path, manifest: &Path, decoder: &DecoderConfig, mapping: Option<PhoneMapping>) -> Self {
         let search = match decoder.search {
             Search::Greedy => "greedy".to_owned(),
@@ -145,10 +112,9 @@ impl Subject {
 }
 
 impl Summary {
-    /// The numbers of an evaluation.
+    /// The figures of an evaluation.
     pub fn of(evaluation: &Evaluation, subject: &Subject) -> Self {
         let Subject { model, manifest, search, mapping } = subject.clone();
-        let left_out = evaluation.left_out.iter();
         Self {
             model,
             manifest,
@@ -160,39 +126,28 @@ impl Summary {
             real_time_factor: evaluation.real_time_factor(),
             n_threads: evaluation.n_threads,
             rates: evaluation.rates.iter().map(RateSummary::from).collect(),
-            left_out: left_out.map(|l| LeftOutSummary { id: l.id.clone(), reason: l.reason.clone() }).collect(),
+            left_out: evaluation.left_out.clone(),
         }
     }
 
-    /// Reads the numbers at `path`.
+    /// Reads the figures at `path`.
     pub fn load(path: &Path) -> Result<Self, LoadSummaryError> {
         let read = |source| LoadSummaryError::Read { path: path.to_owned(), source };
-        let mut text = String::new();
-        File::open(path).map_err(read)?.take(MAX_FILE_BYTES).read_to_string(&mut text).map_err(read)?;
-        serde_json::from_str(&text).map_err(|source| LoadSummaryError::Json { path: path.to_owned(), source })
+        let too_large = || io::Error::other(format!("it has more than {MAX_FILE_BYTES} bytes"));
+        let bytes = read_at_most(path, MAX_FILE_BYTES).and_then(|bytes| bytes.ok_or_else(too_large)).map_err(read)?;
+        serde_json::from_slice(&bytes).map_err(|source| LoadSummaryError::Json { path: path.to_owned(), source })
     }
 }
 
-/// Why the numbers of an evaluation could not be read.
+/// Why the figures of an evaluation could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum LoadSummaryError {
-    /// The system would not let us.
     #[error("could not read `{path}`: {source}")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// It is something else.
-    #[error("`{path}` is no evaluation: {source}")]
-    Json {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: serde_json::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
+    #[error("`{path}` is not an evaluation: {source}")]
+    Json { path: PathBuf, source: serde_json::Error },
 }
 
 impl From<&Rate> for RateSummary {

@@ -1,41 +1,42 @@
-//! The sections of the page of a run: its history in, HTML out; empty where there is nothing to show.
+//! The sections of the page of a run, as HTML; empty where there is nothing to show.
 
-mod capsules;
+use std::path::Path;
 
+use srf_base::shell::command_line;
+use srf_model::config::{ModelConfig, Recipe, Routing, SrfConfig};
 use srf_score::report::html;
 use srf_score::{Alignment, Counts, Verdict};
 
-use super::chart::{Chart, Scale, Series};
-use super::page::{self, escape, gallery, tiles};
-use super::ticks::number;
+use crate::draw::chart::{Chart, Colours, Scale, Series, number};
 use crate::evaluate::align_words;
 use crate::events::log::History;
-use crate::events::{DataPart, EndReason, EpochEnd, ErrorCounts, Event, Machine, Measured, RunStart, Steps};
+use crate::events::{
+    DataPart, EndReason, EpochEnd, ErrorCounts, Event, Health, LayerHealth, Machine, Measured, RunStart, Steps,
+};
+use crate::page::{self, escape, gallery, tiles};
 
-pub(super) use capsules::health;
-
-/// Most points of a curve; more cannot be told apart on a screen.
+/// Most points of a curve; more do not fit on a screen.
 const MAX_POINTS: usize = 400;
-/// Most rows of what was left out.
+/// Most rows in the list of what was left out.
 const MAX_SKIPPED: usize = 50;
-/// From this ratio of the largest to the smallest loss on, equal ratios say more than equal steps.
+/// From this ratio of the largest to the smallest loss, the scale is logarithmic.
 const WIDE_RATIO: f64 = 20.0;
 
-/// How alignments are to be read.
-pub(super) const ALIGNMENT_KEY: &str = "Said over <span class=\"words\"><span class=\"s\">heard instead</span>, \
-     <span class=\"d\">said but not heard</span>, <span class=\"n\">heard but not said</span></span>";
+/// How to read alignments.
+pub(super) const ALIGNMENT_KEY: &str = "Reference over <span class=\"words\"><span class=\"s\">substituted</span>, \
+     <span class=\"d\">deleted</span>, <span class=\"n\">inserted</span></span> labels";
 
 pub(super) fn title(history: &History) -> String {
-    history.start().map_or_else(|| "A run".to_owned(), |start| start.recipe_name.clone())
+    history.start().map_or_else(|| "Run".to_owned(), |start| start.recipe_name.clone())
 }
 
-/// What the run is doing, as HTML.
+/// The state of the run, as HTML.
 pub(super) fn line(history: &History) -> String {
     let state = match history.end().map(|end| (end.reason, end.remark.as_str())) {
         None => "under way".to_owned(),
         Some((EndReason::Completed, _)) => "<span class=\"good\">completed</span>".to_owned(),
         Some((EndReason::StoppedEarly, remark)) => remarked("stopped early", remark),
-        Some((EndReason::Interrupted, remark)) => remarked("interrupted, can go on", remark),
+        Some((EndReason::Interrupted, remark)) => remarked("interrupted, can be resumed", remark),
         Some((EndReason::Failed, remark)) => remarked("<span class=\"alarm\">failed</span>", remark),
     };
     match history.n_resumptions() {
@@ -45,7 +46,7 @@ pub(super) fn line(history: &History) -> String {
     }
 }
 
-/// A state, as HTML, with what else there is to say about it.
+/// A state, as HTML, with a remark.
 fn remarked(state: &str, remark: &str) -> String {
     if remark.is_empty() { state.to_owned() } else { format!("{state}: {}", escape(remark)) }
 }
@@ -53,7 +54,7 @@ fn remarked(state: &str, remark: &str) -> String {
 pub(super) fn summary(history: &History) -> String {
     let n_epochs = history.start().map_or(0, |start| start.n_epochs);
     let Some(last) = history.epochs().last() else {
-        return "<p>No epoch has ended yet.</p>\n".to_owned();
+        return "<p>No epoch is complete yet.</p>\n".to_owned();
     };
     let mut shown = vec![("epochs".to_owned(), format!("{} of {n_epochs}", last.epoch))];
     if let Some((epoch, errors)) = best_epoch(history) {
@@ -64,14 +65,14 @@ pub(super) fn summary(history: &History) -> String {
     }
     shown.push(("last training loss".to_owned(), number(last.train.loss)));
     shown.push(("time".to_owned(), duration(history.epochs().map(epoch_s).sum())));
-    shown.push(("frames a second".to_owned(), number(last.speed.frames_per_s())));
+    shown.push(("frames per second".to_owned(), number(last.speed.frames_per_s())));
     if let Some(start) = history.start() {
         shown.push(("parameters".to_owned(), number(start.n_parameters as f64)));
     }
     tiles(&shown)
 }
 
-/// The epoch with the least validation errors.
+/// The epoch with the fewest validation errors.
 pub(crate) fn best_epoch(history: &History) -> Option<(usize, &ErrorCounts)> {
     let rated = history.epochs().filter_map(|epoch| {
         let errors = epoch.validation.as_ref()?.errors.as_ref()?;
@@ -89,7 +90,7 @@ fn percent(errors: &ErrorCounts) -> String {
     errors.rate().map_or_else(|| "-".to_owned(), |rate| format!("{:.2} %", 100.0 * rate))
 }
 
-/// A length of time in the two units that matter: `12.3 s`, `4 min 05 s`, `3 h 20 min`.
+/// A duration in its two largest units: `12.3 s`, `4 min 05 s`, `3 h 20 min`.
 pub fn duration(duration_s: f64) -> String {
     let whole_s = duration_s.max(0.0).round() as u64;
     match whole_s {
@@ -121,7 +122,7 @@ fn loss(history: &History) -> Chart {
     let train = by_epoch(history, |epoch| Some(epoch.train.loss));
     Chart {
         title: "Loss".to_owned(),
-        note: "Mean of an utterance.".to_owned(),
+        note: "Mean per utterance.".to_owned(),
         x_name: "epoch".to_owned(),
         scale: scale(train.iter().chain(&validation).map(|point| point.1)),
         series: vec![Series::new("training", train), Series::new("validation", validation)],
@@ -129,7 +130,7 @@ fn loss(history: &History) -> Chart {
     }
 }
 
-/// Equal ratios where the values are positive and far apart.
+/// Logarithmic where the values are positive and far apart.
 fn scale(values: impl Iterator<Item = f64>) -> Scale {
     let (low, high) = values.filter(|v| v.is_finite()).fold((f64::MAX, 0.0_f64), |(l, h), v| (l.min(v), h.max(v)));
     if low > 0.0 && high / low > WIDE_RATIO { Scale::Logarithmic } else { Scale::Linear }
@@ -174,7 +175,7 @@ fn rate(history: &History) -> Chart {
 
 pub(super) fn speed(history: &History) -> String {
     let frames = Chart {
-        title: "Frames a second".to_owned(),
+        title: "Frames per second".to_owned(),
         note: "Feature frames trained on, without padding.".to_owned(),
         x_name: "epoch".to_owned(),
         starts_at_zero: true,
@@ -183,7 +184,7 @@ pub(super) fn speed(history: &History) -> String {
     };
     let waiting = Chart {
         title: "Waiting for data".to_owned(),
-        note: "Share of the time in which the trainer had no batch to work on.".to_owned(),
+        note: "Share of the time in which the trainer waited for a batch.".to_owned(),
         x_name: "epoch".to_owned(),
         unit: "%".to_owned(),
         starts_at_zero: true,
@@ -191,7 +192,7 @@ pub(super) fn speed(history: &History) -> String {
         ..Chart::default()
     };
     let norm = Chart {
-        title: "Norm of the gradient".to_owned(),
+        title: "Gradient norm".to_owned(),
         note: "Before clipping.".to_owned(),
         x_name: "step".to_owned(),
         scale: Scale::Logarithmic,
@@ -211,7 +212,7 @@ pub(super) fn examples(history: &History) -> String {
     html
 }
 
-/// An utterance: its name, whatever HTML there is to add, and what was said over what was heard.
+/// An utterance: its name, extra HTML, and the reference over what was recognised.
 pub(super) fn example(name: &str, extra: &str, alignment: &Alignment) -> String {
     let counts = Counts::from(alignment);
     let is_right = alignment.pairs.iter().all(|pair| pair.verdict == Verdict::Correct);
@@ -241,12 +242,12 @@ pub(super) fn skipped(history: &History) -> String {
         .map(|utterance| vec![utterance.id.clone(), utterance.reason.clone(), String::new()]);
     let rows: Vec<Vec<String>> = batches.into_iter().chain(utterances).collect();
     if rows.is_empty() {
-        return "<p>Nothing: every batch and every utterance was used.</p>\n".to_owned();
+        return "<p>Every batch and every utterance was used.</p>\n".to_owned();
     }
     let shown = &rows[..rows.len().min(MAX_SKIPPED)];
     let more = match rows.len() - shown.len() {
         0 => String::new(),
-        n => format!("<p class=\"note\">And {n} more, in log.jsonl.</p>\n"),
+        n => format!("<p class=\"note\">And {n} more in log.jsonl.</p>\n"),
     };
     page::table(&["what", "why", "utterances"], shown) + &more
 }
@@ -256,9 +257,9 @@ pub(super) fn facts(history: &History) -> String {
     let RunStart { recipe, command, seed, architecture, n_parameters, n_classes, units, from, .. } = start;
     let Machine { processor, n_threads, memory_gib, system, kernels } = &start.machine;
     let mut rows = vec![
-        ("command", srf_base::shell::command_line(command)),
+        ("command", command_line(command)),
         ("version", start.version.clone()),
-        ("model", format!("{architecture}, {n_parameters} parameters, {n_classes} classes of {units}")),
+        ("model", format!("{architecture}, {n_parameters} parameters, {n_classes} classes ({units})")),
         ("started from", from.clone().unwrap_or_default()),
         ("seed", seed.to_string()),
         ("data fingerprint", start.data_fingerprint.clone()),
@@ -273,4 +274,91 @@ pub(super) fn facts(history: &History) -> String {
 fn data_part(part: &DataPart) -> String {
     let DataPart { name, path, n_utterances, n_frames, duration_s } = part;
     format!("{name}: {n_utterances} utterances, {n_frames} frames, {} ({path})", duration(*duration_s))
+}
+
+/// A layer with this share of dead capsules is collapsing.
+const ALARMING_DEAD_SHARE: f64 = 0.25;
+/// Couplings this close to all equal carry no information. Short of it nothing is wrong: sequential routing with one
+/// iteration, the paper's choice, works at an entropy of 0.999.
+const ALARMING_ENTROPY: f64 = 1.0 - 1e-6;
+
+pub(super) fn health(history: &History) -> String {
+    let looks: Vec<&Health> = history.health().collect();
+    let Some(last) = looks.last() else { return String::new() };
+    let charts = [
+        Chart {
+            note: "Of the couplings of an input capsule: 1 where every output gets the same, 0 where one gets all. \
+                   Values near 1 are usual: the paper's own networks are there."
+                .to_owned(),
+            bounds: Some((0.0, 1.0)),
+            ..health_chart("Routing entropy", &looks, |layer| layer.entropy)
+        },
+        Chart {
+            note: "Output capsules that get less than a tenth of an equal share.".to_owned(),
+            unit: "%".to_owned(),
+            bounds: Some((0.0, 100.0)),
+            ..health_chart("Dead capsules", &looks, |layer| 100.0 * dead_share(layer))
+        },
+        Chart {
+            note: "Slices in which the class with the largest sum of couplings is also the most probable one."
+                .to_owned(),
+            unit: "%".to_owned(),
+            bounds: Some((0.0, 100.0)),
+            ..health_chart("Agreement", &looks, |layer| layer.agreement.map_or(f64::NAN, |share| 100.0 * share))
+        },
+    ];
+    // Every run starts with equal couplings, so the first look says nothing.
+    let must_route = 1 < looks.len() && !is_even_by_design(history);
+    verdict(last, must_route) + &gallery(charts.iter().map(Chart::html))
+}
+
+fn health_chart(title: &str, looks: &[&Health], value: impl Fn(&LayerHealth) -> f64) -> Chart {
+    let n_layers = looks.iter().map(|look| look.layers.len()).max().unwrap_or(0);
+    let points = |at: usize| looks.iter().filter_map(move |look| Some((look.epoch as f64, look.layers.get(at)?)));
+    let series = (0..n_layers).map(|at| {
+        let name = looks.iter().find_map(|look| look.layers.get(at)).map_or("", |layer| &layer.name);
+        Series::new(name, points(at).map(|(epoch, layer)| (epoch, value(layer))))
+    });
+    let series = series.collect();
+    Chart { title: title.to_owned(), x_name: "epoch".to_owned(), colours: Colours::Ordered, series, ..Chart::default() }
+}
+
+fn dead_share(layer: &LayerHealth) -> f64 {
+    layer.n_dead as f64 / layer.n_capsules.max(1) as f64
+}
+
+/// Whether couplings are equal whatever the network learns: dynamic routing with one iteration never updates them.
+fn is_even_by_design(history: &History) -> bool {
+    let recipe = history.start().and_then(|start| Recipe::parse(&start.recipe, Path::new(&start.recipe_name)).ok());
+    recipe.is_some_and(|recipe| {
+        matches!(recipe.model, ModelConfig::Srf(SrfConfig { routing: Routing::Dr, iterations: 1, .. }))
+    })
+}
+
+/// A line for each problem, or one that there is none.
+fn verdict(last: &Health, must_route: bool) -> String {
+    let alarms: String = last.layers.iter().flat_map(|layer| alarms(layer, must_route)).collect();
+    let epoch = last.epoch;
+    if alarms.is_empty() {
+        format!("<p class=\"good\">No layer has collapsed after epoch {epoch}.</p>\n")
+    } else {
+        alarms
+    }
+}
+
+fn alarms(layer: &LayerHealth, must_route: bool) -> Vec<String> {
+    let LayerHealth { name, entropy, n_dead, n_capsules, .. } = layer;
+    let mut alarms = Vec::new();
+    // Most capsules of the last layer are classes that rarely occur, so few couplings are no alarm there.
+    let is_last = layer.agreement.is_some();
+    if dead_share(layer) >= ALARMING_DEAD_SHARE && !is_last {
+        alarms.push(format!("{name}: {n_dead} of {n_capsules} capsules are dead"));
+    }
+    if *entropy >= ALARMING_ENTROPY && must_route {
+        alarms.push(format!("{name}: couplings are equal (entropy {entropy:.6}), so it does not route"));
+    }
+    if !entropy.is_finite() {
+        alarms.push(format!("{name}: couplings are not numbers"));
+    }
+    alarms.iter().map(|alarm| format!("<p class=\"alarm\">{}</p>\n", escape(alarm))).collect()
 }

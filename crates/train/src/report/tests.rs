@@ -117,27 +117,28 @@ fn tags_are_balanced() {
 }
 
 #[test]
-fn collapse_is_told_by_layer() {
+fn collapse_is_reported_by_layer() {
     let html = page(&history(20)).html();
     assert!(html.contains("caps2: 20 of 60 capsules are dead"));
     assert!(!html.contains("caps1: ") && !html.contains("caps3: "));
 }
 
 #[test]
-fn equal_couplings_are_told_unless_the_network_cannot_do_otherwise() {
-    let html = |routing: &str| {
+fn equal_couplings_are_reported_unless_the_network_cannot_do_otherwise() {
+    let html = |routing: &str, entropy: f64| {
         let recipe = format!("[model]\narchitecture = \"srf\"\nclasses = 63\nrouting = \"{routing}\"\n");
         let mut history = History::default();
         history.add(at(0, Event::Start(Box::new(RunStart { recipe, ..start() }))));
         for epoch in 1..=2 {
             let mut health = health(epoch, 0);
-            health.layers[1].entropy = 1.0;
+            health.layers[1].entropy = entropy;
             history.add(at(epoch as u64, Event::Health(health)));
         }
         page(&history).html()
     };
-    assert!(html("sdr").contains("caps2: couplings are all but equal (entropy 1.0000)"));
-    assert!(html("dr").contains("No layer has collapsed"));
+    assert!(html("sdr", 1.0).contains("caps2: couplings are equal (entropy 1.000000)"));
+    assert!(html("sdr", 0.9995).contains("No layer has collapsed"), "the paper's own networks");
+    assert!(html("dr", 1.0).contains("No layer has collapsed"));
 }
 
 #[test]
@@ -157,16 +158,18 @@ fn the_state_of_a_run_is_its_last_one() {
     history.add(at(30, Event::End(end(EndReason::Failed))));
     assert!(page(&history).html().contains("<span class=\"alarm\">failed</span>: disk &lt;full&gt;"));
     history.add(at(30, Event::Resume(Resume::default())));
-    assert!(page(&history).html().contains("under way; resumed once"));
+    let html = page(&history).html();
+    assert!(html.contains("under way; resumed once") && html.contains("location.reload()"), "it refreshes itself");
     history.add(at(30, Event::End(end(EndReason::Completed))));
-    assert!(page(&history).html().contains("completed</span>; resumed once"));
+    let html = page(&history).html();
+    assert!(html.contains("completed</span>; resumed once") && !html.contains("location.reload()"));
 }
 
 #[test]
 fn a_run_without_an_epoch_or_with_nothing_but_bad_numbers_has_a_page() {
     let mut history = History::default();
     history.add(at(0, Event::Start(Box::new(start()))));
-    assert!(page(&history).html().contains("No epoch has ended yet"));
+    assert!(page(&history).html().contains("No epoch is complete yet"));
     history.add(at(1, Event::Steps(Steps { loss: f64::NAN, gradient_norm: f64::INFINITY, ..Steps::default() })));
     history.add(at(1, Event::Epoch(Box::new(epoch(1, f64::NAN, 0)))));
     let html = page(&history).html();

@@ -1,4 +1,4 @@
-//! How the recipe of a row becomes that of a run: classes of the corpus, budget, changes and seed in, a recipe out.
+//! The recipe of a run: that of its row with the classes of the corpus, the budget, the changes and the seed.
 
 use std::fmt;
 use std::path::Path;
@@ -6,14 +6,14 @@ use std::str::FromStr;
 
 use srf_model::config::{ModelConfig, Override, OverrideError, Recipe, ScheduleConfig, TrainingConfig};
 
-use super::error::ReproduceError;
-use super::table::Row;
+use super::ReproduceError;
+use super::paper::TableRow;
 use crate::recipes;
 
 /// A change to the recipes of all rows, or of some: `training.epochs=12`, `tf-*:training.batch_frames=5000`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowChange {
-    /// The rows, by name; a `*` at its end stands for anything. Absent: all.
+    /// The rows, by name; a `*` at the end matches anything. `None`: all rows.
     pub rows: Option<String>,
     /// The change.
     pub change: Override,
@@ -31,7 +31,7 @@ impl FromStr for RowChange {
 }
 
 impl RowChange {
-    /// Whether it is for the row of this name.
+    /// Whether it applies to the row of this name.
     pub fn is_for(&self, name: &str) -> bool {
         match self.rows.as_deref().map(|rows| (rows, rows.strip_suffix('*'))) {
             None => true,
@@ -57,9 +57,9 @@ pub enum Budget {
     /// As its recipe says.
     #[default]
     Recipe,
-    /// So many epochs, with the schedule of the recipe in that time.
+    /// This many epochs, with the schedule compressed into them.
     Epochs(usize),
-    /// So many minutes of training steps, the epochs for it measured beforehand.
+    /// About this many minutes of training steps; the epochs that fit are measured beforehand.
     Minutes(f64),
 }
 
@@ -68,7 +68,7 @@ pub enum Budget {
 pub enum Length {
     /// As its recipe says.
     OfRecipe,
-    /// So many epochs, with the schedule of the recipe in that time.
+    /// This many epochs, with the schedule compressed into them.
     Epochs(usize),
 }
 
@@ -79,20 +79,20 @@ pub struct Settings {
     pub n_classes: usize,
     /// Changes, in their order.
     pub changes: Vec<RowChange>,
-    /// Whether networks are to be as small as they can be.
+    /// Whether networks are made as small as possible.
     pub is_smoke: bool,
 }
 
 impl Settings {
     /// The recipe of a run of `row`.
-    pub fn recipe(&self, row: &Row, length: Length, seed: u64) -> Result<Recipe, ReproduceError> {
+    pub fn recipe(&self, row: &TableRow, length: Length, seed: u64) -> Result<Recipe, ReproduceError> {
         let recipe = self.changed(row, length, seed);
-        recipe.map_err(|source| ReproduceError::Recipe { row: row.name(), source })
+        recipe.map_err(|source| ReproduceError::Recipe { row: row.name().to_owned(), source })
     }
 
-    fn changed(&self, row: &Row, length: Length, seed: u64) -> Result<Recipe, OverrideError> {
-        let text = recipes::text(row.recipe).expect("the tables name recipes that are there");
-        let path = Path::new(row.recipe);
+    fn changed(&self, row: &TableRow, length: Length, seed: u64) -> Result<Recipe, OverrideError> {
+        let text = recipes::text(&row.recipe).expect("the tables name recipes that are there");
+        let path = Path::new(&row.recipe);
         let mut recipe = Recipe::parse_with(text, path, &[set("model.classes", self.n_classes)], self.n_classes)?;
         if self.is_smoke {
             recipe = Recipe::parse_with(&recipe.format(), path, &shrunken(&recipe.model), self.n_classes)?;
@@ -111,8 +111,8 @@ fn set(key: &str, value: impl ToString) -> Override {
     Override { key: key.to_owned(), value: value.to_string() }
 }
 
-/// The same training in another number of epochs: the curve of the rate of learning keeps its height and form, and its
-/// time is compressed.
+/// The same training in another number of epochs: the curve of the learning rate keeps its height and shape and is
+/// compressed in time.
 ///
 /// With n steps for every N of the recipe, s = n / N, warm-up takes s n_w steps, and κ √s keeps the rate where it was,
 /// for κ √s (s N)^-1/2 = κ N^-1/2.
@@ -138,7 +138,7 @@ fn compressed(training: &TrainingConfig, n_epochs: usize) -> TrainingConfig {
     shorter
 }
 
-/// Changes that leave the shape of a network (layers, windows, routing) but for its width, and train for a moment.
+/// Changes that keep the structure of a network (layers, windows, routing), make it narrow and train it for a moment.
 fn shrunken(model: &ModelConfig) -> Vec<Override> {
     let n_classes = model.n_classes();
     let widths: &[(&str, usize)] = match model {
@@ -167,7 +167,7 @@ mod tests {
         Settings { n_classes: 41, changes, is_smoke: false }
     }
 
-    fn row(name: &str) -> &'static Row {
+    fn row(name: &str) -> &'static TableRow {
         TABLES.iter().find_map(|table| table.row(name)).unwrap()
     }
 
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn every_row_of_every_table_shrinks_to_next_to_nothing() {
         let settings = Settings { is_smoke: true, ..settings(&[]) };
-        for row in TABLES.iter().flat_map(|table| table.rows) {
+        for row in TABLES.iter().flat_map(|table| &table.rows) {
             let recipe = settings.recipe(row, Length::OfRecipe, 1).unwrap();
             let n = recipe.summary().parameters.total;
             assert!(n < 600_000, "{}: {n}", row.recipe);

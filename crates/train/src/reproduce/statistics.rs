@@ -1,17 +1,17 @@
-//! The arithmetic behind the tables: samples in; means, intervals and correlations out.
+//! The arithmetic behind the tables: means, intervals, correlations and the test of equivalence.
 
 /// The share of a distribution that an interval covers.
 const COVERED: f64 = 0.95;
 /// So many standard deviations to either side cover it, where the distribution is normal.
 const NORMAL_95: f64 = 1.959_964;
 
-/// The mean; none of nothing.
-pub fn mean(values: &[f64]) -> Option<f64> {
+/// The mean; `None` of nothing.
+pub(super) fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
 /// Half of Student's 95 % interval around the mean of two values or more.
-pub fn half_interval(values: &[f64]) -> Option<f64> {
+pub(super) fn half_interval(values: &[f64]) -> Option<f64> {
     let n = values.len();
     let mean = mean(values).filter(|_| 2 <= n)?;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
@@ -47,8 +47,8 @@ fn student_within(t: f64, n_free: usize) -> f64 {
     if is_odd { std::f64::consts::FRAC_2_PI * (sine.asin() + sine * sum) } else { sine * sum }
 }
 
-/// Pearson's correlation; none of fewer than two pairs, or where one side does not vary.
-pub fn correlation(pairs: &[(f64, f64)]) -> Option<f64> {
+/// Pearson's correlation; `None` for fewer than two pairs, or where one side does not vary.
+pub(super) fn correlation(pairs: &[(f64, f64)]) -> Option<f64> {
     let n = pairs.len() as f64;
     let (sum_x, sum_y) = pairs.iter().fold((0.0, 0.0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));
     let centred = pairs.iter().map(|(x, y)| (x - sum_x / n, y - sum_y / n));
@@ -56,10 +56,40 @@ pub fn correlation(pairs: &[(f64, f64)]) -> Option<f64> {
     (0.0 < xx && 0.0 < yy).then(|| (xy / (xx * yy).sqrt()).clamp(-1.0, 1.0))
 }
 
-/// Fisher's 95 % interval of a correlation over `n` pairs; none of fewer than four.
-pub fn correlation_interval(r: f64, n: usize) -> Option<(f64, f64)> {
+/// Fisher's 95 % interval of a correlation over `n` pairs; `None` for fewer than four.
+pub(super) fn correlation_interval(r: f64, n: usize) -> Option<(f64, f64)> {
     let half = (4 <= n).then(|| NORMAL_95 / (n as f64 - 3.0).sqrt())?;
     Some(((r.atanh() - half).tanh(), (r.atanh() + half).tanh()))
+}
+
+/// Whether two systems make about as many errors.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Equivalence {
+    /// The p of two one-sided tests: small where the difference is certainly within the margin.
+    pub(super) p: f64,
+    /// The margin in points of the error rate.
+    pub(super) margin: f64,
+}
+
+/// Two one-sided Student tests (TOST) on the differences of errors by utterance: is the difference of the totals within
+/// `share` of their mean? `None` for fewer than two utterances, or where nothing could be wrong.
+pub(super) fn equivalence(errors: &[[f64; 2]], n_reference: usize, share: f64) -> Option<Equivalence> {
+    let n = errors.len() as f64;
+    let total: f64 = errors.iter().map(|[a, b]| a - b).sum();
+    let margin = share * errors.iter().map(|[a, b]| f64::midpoint(*a, *b)).sum::<f64>();
+    if errors.len() < 2 || n_reference == 0 {
+        return None;
+    }
+    let squares: f64 = errors.iter().map(|[a, b]| (a - b - total / n).powi(2)).sum();
+    let deviation = (n * squares / (n - 1.0)).sqrt();
+    let room = margin - total.abs();
+    let p = if deviation == 0.0 {
+        f64::from(u8::from(room < 0.0))
+    } else {
+        let beyond = (1.0 - student_within(room.abs() / deviation, errors.len() - 1)) / 2.0;
+        if room < 0.0 { 1.0 - beyond } else { beyond }
+    };
+    Some(Equivalence { p, margin: 100.0 * margin / n_reference as f64 })
 }
 
 #[cfg(test)]
@@ -154,6 +184,21 @@ mod tests {
             prop_assert!((correlation(&up).unwrap() - 1.0).abs() < 1e-9);
             prop_assert!((correlation(&down).unwrap() + 1.0).abs() < 1e-9);
         }
+    }
+
+    #[test]
+    fn equivalence_needs_a_difference_that_is_small_beside_its_deviation_and_the_margin() {
+        // Differences 1, -1, 1, -1, ...: total 0, deviation sqrt(40 * 40 / 39) = 6.405; 3 % of 1,000 errors are 30.
+        let few: Vec<[f64; 2]> = (0..40).map(|n| [25.0 + f64::from(n % 2), 26.0 - f64::from(n % 2)]).collect();
+        let found = equivalence(&few, 10_000, 0.03).unwrap();
+        assert!((found.margin - 0.306).abs() < 1e-9 && found.p < 1e-4, "{found:?}");
+        // By hand: margin 1.02 of 6.405 is t = 0.15926, of which Student's upper tail with 39 degrees is 0.4371.
+        let weak = equivalence(&few, 10_000, 0.001).unwrap();
+        assert!((weak.p - 0.4371).abs() < 1e-4, "{weak:?}");
+        let apart: Vec<[f64; 2]> = few.iter().map(|[a, b]| [*a, b + 5.0]).collect();
+        assert!(equivalence(&apart, 10_000, 0.03).unwrap().p > 0.999);
+        assert_eq!(equivalence(&[[3.0, 3.0]; 60], 600, 0.03).unwrap().p, 0.0);
+        assert_eq!(equivalence(&[[3.0, 3.0]], 600, 0.03), None);
     }
 
     #[test]

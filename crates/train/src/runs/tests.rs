@@ -80,7 +80,7 @@ fn evaluations_below_a_run_belong_to_it() {
 }
 
 #[test]
-fn only_what_differs_between_recipes_is_told() {
+fn only_what_differs_between_recipes_is_listed() {
     let dir = tempfile::tempdir().unwrap();
     let recipes = [
         "[model]\nlayers = 2\nrouting = \"sdr\"\n[training.adam]\nbeta1 = 0.9\n",
@@ -106,6 +106,6 @@ fn a_directory_of_runs_is_no_run_and_the_hint_names_one() {
     let dir = tempfile::tempdir().unwrap();
     save(&dir.path().join("first"), "", 1);
     let error = Run::load(dir.path()).unwrap_err();
-    assert!(error.to_string().ends_with("is no run: it has no log.jsonl"), "{error}");
+    assert!(error.to_string().ends_with("is not a run: it has no log.jsonl"), "{error}");
     assert!(error.hint().unwrap().ends_with("/first`"));
 }

@@ -23,6 +23,15 @@
     for (let k = width; k < bytes.length; k++) bytes[k] = (bytes[k] + bytes[k - width]) & 255;
     return bytes;
   };
+  // Shades by rank: most couplings differ by little and a few by much, so that on an even scale most look the same.
+  const ranks = (bytes) => {
+    const counts = new Float64Array(256);
+    for (const byte of bytes) counts[byte]++;
+    let below = 0;
+    const smaller = counts.map((count) => { below += count; return below - count; });
+    const most = Math.max(1, smaller[counts.findLastIndex((count) => count > 0)]);
+    return Uint8Array.from(smaller, (n) => Math.min(255, Math.round((255 * n) / most)));
+  };
   const unpack = async (data) => {
     data.spectrogram.values = undo(await inflate(data.spectrogram.data), data.spectrogram.bands);
     for (const model of data.models) {
@@ -31,6 +40,7 @@
         layer.n_in = layer.in_height * (layer.window[0] + 1 + layer.window[1]);
         layer.size = layer.n_in * layer.n_out;
         layer.q = undo(await inflate(layer.data), layer.size);
+        layer.shade = ranks(layer.q);
         layer.table = Float32Array.from({ length: 256 }, (_, k) => (layer.low + (k / 255) * (layer.high - layer.low)) ** 2);
       }
     }
@@ -73,12 +83,12 @@
     const state = { model: data.models[0], layer: data.models[0].layers.length - 1, time: 0, from: 0, colours: ramp() };
     const GUTTER = 46;
     const slider = find("input"), output = find("output"), play = find(".play"), tip = find(".tip");
-    const sound = find("audio"), line = find(".line canvas"), head = find(".head"), map = find(".map canvas");
+    const sound = find("audio"), line = find(".time canvas"), head = find(".head"), map = find(".map canvas");
     const slice = () => {
       const m = state.model;
       return Math.max(0, Math.min(m.n_slices - 1, Math.floor((state.time - m.first_s) / m.slice_s + 0.5)));
     };
-    const said = (time) => {
+    const labelAt = (time) => {
       const label = data.reference.find(([from, to]) => from <= time && time < to) || data.reference.filter(([, to]) => to <= time).pop();
       return label ? label[2] : null;
     };
@@ -101,7 +111,7 @@
 
     const SPECTRUM = 112, CURVES = 112, STRIP = 22, HEIGHT = SPECTRUM + CURVES + (data.reference.length ? 3 : 2) * STRIP + 26;
     const strip = (g, y, name, boxes, colour, width) => {
-      g.fillStyle = css(root, "--soft");
+      g.fillStyle = css(root, "--faint");
       g.textAlign = "right";
       g.fillText(name, GUTTER - 6, y + STRIP / 2);
       g.textAlign = "center";
@@ -135,13 +145,13 @@
       const end_s = Math.min(data.duration_s, n_frames * s.shift_s + 0.015);
       g.drawImage(picture, across(0, width), 4, across(end_s, width) - across(0, width), SPECTRUM - 8);
       g.restore();
-      g.fillStyle = css(root, "--soft");
+      g.fillStyle = css(root, "--faint");
       g.textAlign = "right";
       g.fillText("high", GUTTER - 6, 12);
       g.fillText("low", GUTTER - 6, SPECTRUM - 12);
       const top = SPECTRUM + 6, up = (v) => top + (1 - v) * (CURVES - 12);
       for (const v of [0, 0.5, 1]) {
-        g.strokeStyle = css(root, "--rule");
+        g.strokeStyle = css(root, "--line");
         g.beginPath(); g.moveTo(GUTTER, up(v)); g.lineTo(width - 4, up(v)); g.stroke();
         g.fillText(String(v), GUTTER - 6, up(v));
       }
@@ -160,10 +170,10 @@
       }
       g.restore();
       let y = SPECTRUM + CURVES + 4;
-      if (data.reference.length) { strip(g, y, "said", data.reference, css(root, "--true"), width); y += STRIP; }
-      strip(g, y, "likely", runs(m.likeliest), css(root, "--said"), width); y += STRIP;
-      const ink = css(root, "--soft"), off = css(root, "--off");
-      strip(g, y, "Σ c", runs(m.heaviest, (t) => (m.heaviest[t] === m.likeliest[t] ? ink : off)), ink, width); y += STRIP + 4;
+      if (data.reference.length) { strip(g, y, "ref.", data.reference, css(root, "--reference"), width); y += STRIP; }
+      strip(g, y, "label", runs(m.most_probable), css(root, "--extra"), width); y += STRIP;
+      const ink = css(root, "--faint"), off = css(root, "--wrong");
+      strip(g, y, "Σ c", runs(m.most_coupled, (t) => (m.most_coupled[t] === m.most_probable[t] ? ink : off)), ink, width); y += STRIP + 4;
       g.fillStyle = ink;
       const step = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20].find((v) => (v / span()) * (width - GUTTER) > 44) || 60;
       for (let k = Math.ceil(state.from / step - 1e-6); k * step <= state.from + span(); k++) {
@@ -173,7 +183,7 @@
       }
     };
 
-    const cells = (layer, t) => image(layer.n_out, layer.n_in, (x, y) => state.colours[layer.q[t * layer.size + y * layer.n_out + x]]);
+    const cells = (layer, t) => image(layer.n_out, layer.n_in, (x, y) => state.colours[layer.shade[layer.q[t * layer.size + y * layer.n_out + x]]]);
     const drawThumbs = (t) => root.querySelectorAll(".layers canvas").forEach((canvas, k) => {
       const layer = state.model.layers[k], picture = cells(layer, t);
       [canvas.width, canvas.height] = [picture.width, picture.height];
@@ -195,9 +205,9 @@
       const { layer, height } = place(), [g, full] = sized(map, height + BARS + names()), width = full - GUTTER - 4;
       g.imageSmoothingEnabled = false;
       g.drawImage(cells(layer, t), GUTTER, 0, width, height);
-      g.strokeStyle = css(root, "--rule");
+      g.strokeStyle = css(root, "--line");
       g.strokeRect(GUTTER, 0, width, height);
-      const soft = css(root, "--soft"), n_parts = layer.window[0] + 1 + layer.window[1];
+      const soft = css(root, "--faint"), n_parts = layer.window[0] + 1 + layer.window[1];
       g.textAlign = "right";
       for (let part = 0; part < n_parts; part++) {
         const y = (height * part) / n_parts, offset = part - layer.window[0];
@@ -207,8 +217,8 @@
         if (part) { g.beginPath(); g.moveTo(8, y); g.lineTo(full - 4, y); g.stroke(); }
       }
       const sums = masses(layer, t), most = Math.max(...sums, 1e-9), column = width / layer.n_out, floor = height + BARS;
-      const m = state.model, reference = isLast() ? m.classes.indexOf(said(state.time)) : -1, likely = isLast() ? m.likeliest[t] : -1;
-      const [bar, right, blue, ink] = ["--bar", "--true", "--said", "--ink"].map((name) => css(root, name));
+      const m = state.model, reference = isLast() ? m.classes.indexOf(labelAt(state.time)) : -1, likely = isLast() ? m.most_probable[t] : -1;
+      const [bar, right, blue, ink] = ["--bar", "--reference", "--extra", "--text"].map((name) => css(root, name));
       const colour = (j, other) => (j === reference ? right : j === likely ? blue : other);
       sums.forEach((v, j) => {
         g.fillStyle = colour(j, bar);
@@ -237,7 +247,7 @@
       const order = [...values.keys()].sort((a, b) => values[b] - values[a]).slice(0, 7), most = whole || Math.max(values[order[0]], 1e-9);
       box.replaceChildren(...order.map((k, row) => {
         const item = document.createElement("div");
-        item.className = `row${row ? "" : " first"}${names[k] === reference ? " true" : ""}`;
+        item.className = `row${row ? "" : " first"}${names[k] === reference ? " reference" : ""}`;
         const [name, track, value] = ["b", "span", "em"].map((tag) => item.appendChild(document.createElement(tag)));
         name.textContent = names[k];
         value.textContent = digits(values[k]);
@@ -248,12 +258,12 @@
     const draw = (held = false) => {
       follow(held);
       const t = slice(), m = state.model;
-      slider.value = state.time;
+      slider.value = t;
       output.textContent = `${state.time.toFixed(2)} s · slice ${t}`;
       head.style.left = `${across(state.time, line.clientWidth)}px`;
       drawThumbs(t);
       drawMap(t);
-      const reference = said(state.time), last = m.layers[m.layers.length - 1];
+      const reference = labelAt(state.time), last = m.layers[m.layers.length - 1];
       list(find(".coupled"), masses(last, t), m.classes, reference);
       list(find(".softmax"), Float32Array.from(m.classes, (_, k) => p(t, k)), m.classes, reference, 1);
     };
@@ -261,7 +271,7 @@
       state.layer = k;
       const layer = state.model.layers[k], stops = Array.from({ length: 9 }, (_, n) => `rgb(${state.colours[n * 31]})`);
       root.querySelectorAll(".layers button").forEach((button, at) => button.setAttribute("aria-pressed", at === k));
-      const about = `${layer.n_in} capsules routed to ${layer.n_out} ${isLast() ? "classes" : "capsules"}; each row sums to 1. c from ${digits(layer.low ** 2)}`;
+      const about = `${layer.n_in} capsules routed to ${layer.n_out} ${isLast() ? "classes" : "capsules"}; each row sums to 1. Shades are ranks: c from ${digits(layer.low ** 2)}`;
       const key = document.createElement("span");
       key.className = "key";
       key.style.background = `linear-gradient(to right, ${stops})`;
@@ -282,10 +292,13 @@
     const models = find(".models");
     data.models.forEach((model, k) => models.add(new Option(model.name, k)));
     models.hidden = data.models.length < 2;
-    models.onchange = () => { state.model = data.models[models.value]; state.layer = state.model.layers.length - 1; all(); };
-    slider.max = data.duration_s;
-    slider.step = state.model.slice_s / 4;
-    slider.oninput = () => { state.time = +slider.value; if (sound) sound.currentTime = state.time; draw(); };
+    models.onchange = () => { state.model = data.models[models.value]; state.layer = state.model.layers.length - 1; times(); all(); };
+    const times = () => { slider.min = 0; slider.max = state.model.n_slices - 1; slider.step = 1; };
+    slider.oninput = () => {
+      state.time = Math.min(data.duration_s, state.model.first_s + slider.value * state.model.slice_s);
+      if (sound) sound.currentTime = state.time;
+      draw();
+    };
 
     let running = false, before = 0;
     const speed = find(".speed");
@@ -321,9 +334,9 @@
     const overLine = (event) => {
       const box = line.getBoundingClientRect(), time = when(event.clientX - box.left, box.width), m = state.model;
       if (event.buttons) { state.time = time; if (sound) sound.currentTime = time; draw(true); }
-      const t = Math.max(0, Math.min(m.n_slices - 1, Math.floor((time - m.first_s) / m.slice_s + 0.5))), reference = said(time);
-      const lines = [`${time.toFixed(2)} s, slice ${t}`, `likeliest ${m.classes[m.likeliest[t]]} (${digits(p(t, m.likeliest[t]))})`, `most coupled ${m.classes[m.heaviest[t]]}`];
-      if (reference) lines.splice(1, 0, `said ${reference}`);
+      const t = Math.max(0, Math.min(m.n_slices - 1, Math.floor((time - m.first_s) / m.slice_s + 0.5))), reference = labelAt(time);
+      const lines = [`${time.toFixed(2)} s, slice ${t}`, `most probable ${m.classes[m.most_probable[t]]} (${digits(p(t, m.most_probable[t]))})`, `most coupled ${m.classes[m.most_coupled[t]]}`];
+      if (reference) lines.splice(1, 0, `reference ${reference}`);
       say(event, lines.join("\n"));
     };
     line.onpointerdown = (event) => { line.setPointerCapture(event.pointerId); overLine(event); };
@@ -343,6 +356,7 @@
     new ResizeObserver(() => { state.from = -1; draw(); }).observe(root);
     find(".note").remove();
     state.time = data.start_s;
+    times();
     all();
   };
   for (const root of document.querySelectorAll(".routing:not([data-ready])")) {

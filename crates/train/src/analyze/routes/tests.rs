@@ -5,7 +5,7 @@ use srf_audio::Selection;
 use srf_audio::wav;
 
 use super::super::distance::Distance;
-use super::super::testing::recognizer;
+use super::super::tests::recognizer;
 use super::super::{Analysis, Named};
 use super::*;
 
@@ -19,7 +19,7 @@ fn recording(dir: &std::path::Path, n_samples: usize) -> Utterance {
 
 fn routes_of(n_samples: usize) -> Result<Routes, AnalyzeError> {
     let dir = tempfile::tempdir().unwrap();
-    Routes::hear(&recognizer(), "drawn", &recording(dir.path(), n_samples), None, Detail::Layers)
+    Routes::compute(&recognizer(), "drawn", &recording(dir.path(), n_samples), None, Detail::Layers)
 }
 
 #[test]
@@ -48,11 +48,11 @@ fn couplings_of_a_capsule_sum_to_one_and_those_of_a_class_to_its_mass() {
 }
 
 #[test]
-fn routes_are_what_the_recogniser_hears() {
+fn routes_are_those_of_the_recogniser() {
     let dir = tempfile::tempdir().unwrap();
     let utterance = recording(dir.path(), 20_000);
     let recognizer = recognizer();
-    let routes = Routes::hear(&recognizer, "drawn", &utterance, None, Detail::Classes).unwrap();
+    let routes = Routes::compute(&recognizer, "drawn", &utterance, None, Detail::Classes).unwrap();
     let log_probs = recognizer.log_probs(&utterance, None).unwrap();
     let expected: Vec<f32> = without_padding(&log_probs, 5).map(f32::exp).collect();
     assert_eq!(routes.probabilities, expected);
@@ -64,7 +64,7 @@ fn the_distance_is_what_the_taps_count_as_disagreement() {
     let dir = tempfile::tempdir().unwrap();
     let utterance = recording(dir.path(), 30_000);
     let recognizer = recognizer();
-    let distance = Distance::of(&Routes::hear(&recognizer, "drawn", &utterance, None, Detail::Classes).unwrap());
+    let distance = Distance::of(&Routes::compute(&recognizer, "drawn", &utterance, None, Detail::Classes).unwrap());
     let mut listener = recognizer.listener(None).unwrap();
     listener.tap(Some(TapConfig { has_health: true, ..TapConfig::default() }));
     let samples = Recording::open(&utterance.path).unwrap().read(Selection::default()).unwrap();
@@ -85,14 +85,14 @@ fn a_time_and_its_slice_belong_together() {
 }
 
 #[test]
-fn an_utterance_without_a_frame_is_told() {
+fn an_utterance_without_a_frame_is_an_error() {
     assert_eq!(routes_of(100).unwrap_err().to_string(), "utterance `tones` is too short for a frame of features");
 }
 
 #[test]
 fn what_does_not_fit_is_refused_with_a_length_that_does() {
     let (model, id) = ("m".to_owned(), "u".to_owned());
-    let error = AnalyzeError::TooMany { model, id, a_second: 1000, found: 60_000, most: 30_000 };
+    let error = AnalyzeError::TooMany { model, id, per_second: 1000, found: 60_000, most: 30_000 };
     assert_eq!(error.hint().as_deref(), Some("look at `--seconds 30` or less"));
 }
 
@@ -101,11 +101,11 @@ fn an_analysis_is_saved_as_pictures_and_a_page() {
     let dir = tempfile::tempdir().unwrap();
     let utterance = recording(dir.path(), 16_000);
     let models = [Named { name: "drawn".to_owned(), recognizer: recognizer() }];
-    let analysis = Analysis::hear(&models, &utterance, &[None], Vec::new()).unwrap();
+    let analysis = Analysis::compute(&models, &utterance, &[None], Vec::new()).unwrap();
     assert_eq!(analysis.duration_s, 1.0);
     assert_eq!(analysis.spectrogram.values.len(), 98 * 40);
     let out = dir.path().join("out");
-    super::super::files::save(&analysis, &[0.5], &out).unwrap();
+    analysis.save(&[0.5], &out).unwrap();
     let mut names: Vec<String> =
         std::fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
@@ -120,7 +120,7 @@ fn an_analysis_is_saved_as_pictures_and_a_page() {
     ];
     assert_eq!(names, expected);
     for name in names.iter().filter(|name| name.ends_with("png")) {
-        let inked = super::super::testing::inked(&std::fs::read(out.join(name)).unwrap());
+        let inked = super::super::tests::inked(&std::fs::read(out.join(name)).unwrap());
         assert!(inked > 0.01, "{name}: {inked}");
     }
 }
