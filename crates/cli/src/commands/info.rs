@@ -40,7 +40,7 @@ pub(crate) struct Args {
 struct ModelSummary {
     units: &'static str,
     labels: Vec<String>,
-    rate_hz: usize,
+    rate_hz: u32,
     cmvn: String,
     card: String,
 }

@@ -218,7 +218,7 @@ fn list(out: &Printer) -> anyhow::Result<()> {
 fn describe(model: &Recognizer) -> String {
     let title = model.card().lines().find_map(|line| line.strip_prefix("# ")).unwrap_or("no card");
     let units = units_name(model.labels().units());
-    format!("{} {units}, {} Hz: {title}", model.labels().n_classes() - 2, model.features().rate_hz)
+    format!("{} {units}, {} Hz: {title}", model.labels().n_classes() - 2, model.features().sample_rate_hz)
 }
 
 /// What the labels of a model are called.
