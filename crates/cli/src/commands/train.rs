@@ -14,8 +14,8 @@ use srf_train::trainer::prepared::Prepared;
 use srf_train::trainer::{Outcome, TrainJob, train};
 
 use self::screen::Screen;
-use super::models::model_directory;
 use super::models::bundled_recipe;
+use super::models::model_directory;
 use crate::Exit;
 use crate::printer::Printer;
 
