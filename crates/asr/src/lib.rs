@@ -63,6 +63,11 @@ pub use segment::Timing;
 pub use stream::{StartStreamError, Stream, StreamOptions};
 pub use transcribe::TranscribeError;
 
+/// The program in the README is compiled by the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 /// A tiny model with random weights, for the examples in this documentation.
 #[doc(hidden)]
 pub mod doc {
