@@ -107,7 +107,13 @@ pub(crate) fn man(args: ManArgs, out: &Printer) -> anyhow::Result<Exit> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use srf_model::config::{Override, Recipe};
+
     use super::*;
+    use crate::commands::models::bundled_recipe;
 
     fn all() -> Vec<clap::Command> {
         Cli::command().get_subcommands().cloned().collect()
@@ -153,6 +159,72 @@ mod tests {
                 .map(|help| help.replace("Threads; the result does not depend on it", "Threads"))
                 .collect();
             assert!(helps.windows(2).all(|pair| pair[0] == pair[1]), "--{flag}: {helps:#?}");
+        }
+    }
+
+    /// The example lines in the help of a command and its subcommands.
+    fn help_examples(command: &clap::Command) -> Vec<String> {
+        let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let own = help.split_once("Examples:\n").map_or("", |(_, examples)| examples);
+        let own = own.lines().map(|line| line.trim().to_owned());
+        own.chain(command.get_subcommands().flat_map(help_examples)).collect()
+    }
+
+    /// The lines of shell blocks in the documents and the commands in the heads of recipes and in README's table.
+    fn document_examples() -> Vec<String> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let documents =
+            ["README.md", "samples/README.md", "docs/TUTORIAL.md", "docs/RESULTS.md", "docs/CONTRIBUTING.md"];
+        let mut lines = Vec::new();
+        for document in documents {
+            let text = fs::read_to_string(root.join(document)).expect(document).replace("\\\n", " ");
+            for block in text.split("```sh\n").skip(1) {
+                lines.extend(block.split("```").next().unwrap_or_default().lines().map(str::to_owned));
+            }
+            let cells = text.lines().filter(|line| line.starts_with('|')).flat_map(|line| line.split('`'));
+            lines.extend(cells.filter(|cell| cell.starts_with("srf ")).map(|cell| cell.replace("\\|", "|")));
+        }
+        let comments = srf_train::recipes::ALL.iter().flat_map(|(_, text)| text.lines());
+        lines.extend(comments.filter_map(|line| line.strip_prefix("#   srf ")).map(|line| format!("srf {line}")));
+        lines
+    }
+
+    /// The commands of a shell line that run `srf`, as words.
+    fn srf_commands(line: &str) -> Vec<Vec<String>> {
+        let words = shlex::split(line).unwrap_or_else(|| panic!("cannot be split: {line}"));
+        let ends = |word: &String| ["|", "&&", ";", ">", "<"].contains(&word.as_str());
+        let commands = words.split(ends).map(|words| words.iter().skip_while(|word| word.contains('=')));
+        let commands = commands.map(|words| words.skip_while(|word| *word == "time").cloned().collect::<Vec<_>>());
+        commands.filter(|words| words.first().is_some_and(|word| word == "srf")).collect()
+    }
+
+    /// Checks that `srf train` can use its recipe with the changes, if the recipe is bundled.
+    fn check_training(words: &[String]) {
+        let Some(text) = words.get(2).map(Path::new).and_then(bundled_recipe_even_here) else { return };
+        let is_change = |word: &&String| word.contains('=') && !word.starts_with('-');
+        let changes: Result<Vec<Override>, _> = words[3..].iter().filter(is_change).map(|word| word.parse()).collect();
+        let changes = changes.unwrap_or_else(|error| panic!("{words:?}: {error}"));
+        let recipe = Recipe::parse_with(text, Path::new(&words[2]), &changes, 63);
+        assert!(recipe.is_ok(), "{words:?}: {:?}", recipe.err());
+    }
+
+    /// In the source tree `recipes/own/srf.toml` is a file, elsewhere it is bundled.
+    fn bundled_recipe_even_here(path: &Path) -> Option<&'static str> {
+        bundled_recipe(&Path::new("recipes/").join(path.strip_prefix("recipes").unwrap_or(path)))
+    }
+
+    #[test]
+    fn every_example_in_help_and_documents_is_accepted() {
+        let lines = all().iter().flat_map(help_examples).chain(document_examples());
+        let commands: Vec<Vec<String>> = lines.flat_map(|line| srf_commands(&line)).collect();
+        assert!(150 < commands.len(), "only {} examples were found", commands.len());
+        for words in commands {
+            if let Err(error) = Cli::command().try_get_matches_from(&words) {
+                panic!("{}\n{error}", words.join(" "));
+            }
+            if words[1] == "train" {
+                check_training(&words);
+            }
         }
     }
 }

@@ -132,4 +132,13 @@ mod tests {
         assert_eq!(suggestion(dir.path(), "modles/en.txt"), Some(expected));
         assert_eq!(suggestion(dir.path(), "srf-7l.toml"), None);
     }
+
+    #[test]
+    fn a_denied_permission_is_the_reason_whatever_was_being_done() {
+        let error = anyhow::Error::new(io::Error::from(io::ErrorKind::PermissionDenied)).context("could not write `a`");
+        assert_eq!(
+            hint(&error).as_deref(),
+            Some("check the permissions of the file and its folder, or choose another path")
+        );
+    }
 }

@@ -142,18 +142,6 @@ fn garbage_silence_and_nothing_on_stdin_are_taken_as_what_they_are() {
 }
 
 #[test]
-fn a_program_far_from_any_model_says_how_to_name_one() {
-    let dir = tempfile::tempdir().unwrap();
-    let program = dir.path().join("srf");
-    fs::copy(env!("CARGO_BIN_EXE_srf"), &program).unwrap();
-    let mut command = Command::new(program);
-    let output =
-        command.current_dir(dir.path()).env_remove("SRF_MODEL").args(["transcribe", "a.wav"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("hint: name one with `--model DIR`"), "{}", stderr(&output));
-}
-
-#[test]
 fn a_bad_recording_among_good_ones_is_a_problem_and_a_bad_model_stops_all() {
     let dir = workplace();
     fs::write(dir.path().join("bad.wav"), b"RIFF\0\0\0\0WAVE").unwrap();

@@ -26,7 +26,7 @@ use crate::printer::Printer;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  srf align talk.wav --text 'sil hh ax l ow sil' > talk.TextGrid
+  srf align talk.wav --text 'hh ah l ow' > talk.TextGrid
   srf align talk.wav --transcript talk.txt --lexicon cmudict.txt --format ctm
   srf align data/timit/test.jsonl --format ctm > aligned.ctm
   srf align data/timit/test.jsonl --out grids/")]
@@ -55,7 +55,7 @@ pub(crate) struct Args {
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  srf gop talk.wav --text 'sil hh ax l ow sil'
+  srf gop talk.wav --text 'hh ah l ow'
   srf gop talk.wav --transcript talk.txt --lexicon cmudict.txt
   srf gop data/learners.jsonl --json > scores.jsonl")]
 pub(crate) struct GopArgs {

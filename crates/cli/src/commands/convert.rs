@@ -19,7 +19,7 @@ use crate::printer::{Printer, human_duration};
 #[command(after_help = "Examples:
   srf convert talk.mp3 talk.wav --rate 16000
   srf convert call.sph left.wav --channel 0 --start 12.5 --end 20
-  srf convert recordings/ wavs/             every recording below recordings/, same layout
+  srf convert recordings/ wavs/             # all recordings below recordings/, same layout
   srf convert a.flac b.flac wavs/")]
 pub(crate) struct Args {
     /// Recordings, or directories of them

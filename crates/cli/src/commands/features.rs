@@ -21,10 +21,10 @@ use crate::printer::{Printer, human_duration};
 /// normalised per speaker.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  srf features manifest.jsonl --out feats.ark            with feats.scp beside it
+  srf features manifest.jsonl --out feats.ark                     # and feats.scp
   srf features recordings/ --out feats.safetensors
   srf features data/wav.scp --out feats.ark --mean-only
-  srf features a.wav --out a.ark --no-cmvn --dither 0 --static    Kaldi's compute-fbank-feats")]
+  srf features a.wav --out a.ark --no-cmvn --dither 0 --static    # as Kaldi's compute-fbank-feats")]
 pub(crate) struct Args {
     /// Recordings, directories of them, JSONL manifests, Kaldi data directories or `wav.scp` files
     #[arg(required = true, value_name = "INPUT")]

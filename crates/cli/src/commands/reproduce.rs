@@ -43,7 +43,7 @@ Examples:
   srf reproduce routing --data data/timit --seeds 5
   srf reproduce architectures --data corpus --minutes 60 --out tables
   srf reproduce 3 --data corpus --epochs 20 --rows depth-2,depth-16 features.cmvn=online
-  srf reproduce windows --smoke          every step in a minute; the figures mean nothing")]
+  srf reproduce windows --smoke          # all steps in a minute; the figures are meaningless")]
 pub(crate) struct Args {
     /// Name or number of the table
     #[arg(value_parser = tables())]

@@ -39,13 +39,17 @@ Examples:
   srf sclite -r ref.ctm ctm -h hyp.ctm ctm -T -o all prf -O out"
 )]
 pub(crate) struct Args {
+    /// Print help; `-h` names the hypothesis, as in sclite
+    #[arg(long, action = clap::ArgAction::Help)]
+    help: Option<bool>,
+
     /// Arguments as sclite takes them
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
     arguments: Vec<String>,
 }
 
 pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
-    let Args { arguments } = args;
+    let Args { help: _, arguments } = args;
     let plan = arguments::parse(&arguments)?;
     let reference = Source::load(Path::new(&plan.reference))?;
     let mut runner = Runner { plan: &plan, out, sheet: Sheet::default(), sequence: 0 };
