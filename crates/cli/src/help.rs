@@ -215,7 +215,8 @@ mod tests {
 
     #[test]
     fn every_example_in_help_and_documents_is_accepted() {
-        let lines = all().iter().flat_map(help_examples).chain(document_examples());
+        let commands = all();
+        let lines = commands.iter().flat_map(help_examples).chain(document_examples());
         let commands: Vec<Vec<String>> = lines.flat_map(|line| srf_commands(&line)).collect();
         assert!(150 < commands.len(), "only {} examples were found", commands.len());
         for words in commands {
