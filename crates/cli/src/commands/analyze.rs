@@ -33,11 +33,7 @@ const MAX_TIMES: usize = 12;
   srf analyze --model model hello.wav --ref hello.TextGrid
   srf analyze --model runs/sdr-1/model --model runs/dr-2/model test.jsonl --pictures 2 --out routing
   srf analyze --model model talk.flac --times 0.5,1.25,3
-<<<<<<< HEAD
-  srf analyze --table windows.csv          error by window, from `left,right,set,error,eos`")]
-=======
-  srf analyze --table windows.csv          # error against window, from `left,right,set,error,eos`")]
->>>>>>> 776c863 (Examples of help and documents are tested; sclite --help; bundled models tested without the source tree)
+  srf analyze --table windows.csv          # error by window, from `left,right,set,error,eos`")]
 pub(crate) struct Args {
     /// Recordings, directories of them, JSONL manifests, Kaldi data directories or `wav.scp` files
     #[arg(required_unless_present = "table", value_name = "FILE")]

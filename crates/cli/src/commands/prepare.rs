@@ -32,17 +32,11 @@ use crate::printer::{Bar, Printer};
 /// and speaker, phones and words with times), `labels.txt` with the classes of a network, and `summary.json`.
 /// Problems are reported with their file and line; the rest is prepared, and the exit code is 1.
 #[derive(ClapArgs)]
-<<<<<<< HEAD
 #[command(after_help = "Examples:
   srf prepare builtin corpus --hours 2            # synthetic speech, made by the program
   srf prepare timit /discs/timit data/timit --fold 39
   srf prepare librispeech LibriSpeech data/libri --units phones --lexicon cmudict
   srf prepare folder recordings data/mine --units chars --case lower --split 80/10/10")]
-=======
-#[command(after_help = "Examples:\n  srf prepare builtin corpus --hours 2            # synthetic speech\n  \
-                        srf prepare timit /discs/timit data/timit --fold 39\n  \
-                        srf prepare folder recordings data/mine --units chars --case lower --split 80/10/10")]
->>>>>>> 776c863 (Examples of help and documents are tested; sclite --help; bundled models tested without the source tree)
 pub(crate) struct Args {
     #[command(subcommand)]
     kind: Kind,
@@ -50,19 +44,11 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum Kind {
-<<<<<<< HEAD
     /// TIMIT: the disc or a folder that contains it; train 3,696, dev 400 and core test 192 utterances
     #[command(after_help = "Examples:\n  srf prepare timit /discs/timit data/timit --fold 39")]
     Timit(InParts),
     /// Wall Street Journal: a folder with the discs, or with `wsj0` and `wsj1`
     #[command(after_help = "Examples:\n  srf prepare wsj /discs/wsj data/wsj --train si84")]
-=======
-    /// TIMIT: the disc or a folder it lies in; train 3,696, dev 400 and core test 192 utterances
-    #[command(after_help = "Examples:\n  srf prepare timit /discs/timit data/timit --fold 39")]
-    Timit(InParts),
-    /// Wall Street Journal: a folder with the discs, or with `wsj0` and `wsj1`
-    #[command(after_help = "Examples:\n  srf prepare wsj /discs/wsj data/wsj")]
->>>>>>> 776c863 (Examples of help and documents are tested; sclite --help; bundled models tested without the source tree)
     Wsj {
         /// What to train on
         #[arg(long, value_parser = choice(&TRAINING_SETS), default_value = "si284")]
@@ -71,11 +57,7 @@ enum Kind {
         corpus: InParts,
     },
     /// A Kaldi data directory (`wav.scp`, `text`, `utt2spk`, `segments`), or a folder of several
-<<<<<<< HEAD
     #[command(after_help = "Examples:\n  srf prepare kaldi data/train data/mine --allow-commands --split 90/10/0")]
-=======
-    #[command(after_help = "Examples:\n  srf prepare kaldi kaldi/data/train data/mine --units words --split 90/5/5")]
->>>>>>> 776c863 (Examples of help and documents are tested; sclite --help; bundled models tested without the source tree)
     Kaldi {
         /// Run the commands that `wav.scp` names, and keep their output in OUT/audio
         #[arg(long)]
@@ -84,17 +66,10 @@ enum Kind {
         corpus: InOnePiece,
     },
     /// LibriSpeech: a folder with `train-clean-100`, `dev-clean` and the like
-<<<<<<< HEAD
     #[command(after_help = "Examples:\n  srf prepare librispeech LibriSpeech data/libri --units chars --case lower")]
     Librispeech(InParts),
     /// Common Voice: the folder of a language, with `train.tsv` and `clips`
     #[command(after_help = "Examples:\n  srf prepare commonvoice cv/de data/de --case lower --drop-punctuation")]
-=======
-    #[command(after_help = "Examples:\n  srf prepare librispeech LibriSpeech data/libri")]
-    Librispeech(InParts),
-    /// Common Voice: the folder of a language, with `train.tsv` and `clips`
-    #[command(after_help = "Examples:\n  srf prepare commonvoice cv-corpus/ko data/ko")]
->>>>>>> 776c863 (Examples of help and documents are tested; sclite --help; bundled models tested without the source tree)
     Commonvoice(InParts),
     /// HarperValley: calls to a bank, 8 kHz, one recording per side of a call
     #[command(
@@ -102,21 +77,12 @@ enum Kind {
     )]
     Harpervalley(InOnePiece),
     /// A NeMo manifest (JSONL) or a folder of several; `audio`, `dur`, `phones`, `phone_seq` are read too
-<<<<<<< HEAD
     #[command(
         after_help = "Examples:\n  srf prepare nemo manifest.jsonl data/mine --speaker-from path:1 --split 80/10/10"
     )]
     Nemo(InOnePiece),
     /// Recordings with .txt, .lab, .TextGrid, .phn or .wrd files of the same name, speakers in sub-folders
     #[command(after_help = "Examples:\n  srf prepare folder recordings data/mine --units chars --split 80/10/10")]
-=======
-    #[command(after_help = "Examples:\n  srf prepare nemo manifest.jsonl data/mine --units chars --split 80/10/10")]
-    Nemo(InOnePiece),
-    /// Recordings with .txt, .lab, .TextGrid, .phn or .wrd beside them, speakers in sub-folders
-    #[command(
-        after_help = "Examples:\n  srf prepare folder recordings data/mine --units chars --case lower --split 80/10/10"
-    )]
->>>>>>> 776c863 (Examples of help and documents are tested; sclite --help; bundled models tested without the source tree)
     Folder(InOnePiece),
     /// Synthetic speech: any number of hours, with exact phones and words
     Builtin(builtin::Args),
