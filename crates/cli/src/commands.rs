@@ -11,6 +11,7 @@ pub(crate) mod evaluate;
 pub(crate) mod features;
 pub(crate) mod fit_timing;
 pub(crate) mod info;
+pub(crate) mod lm;
 pub(crate) mod models;
 pub(crate) mod prepare;
 pub(crate) mod reproduce;

@@ -14,7 +14,7 @@ use crate::{Cli, Exit};
 /// All commands by purpose, in the order in which people need them.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Start here", &["demo", "transcribe"]),
-    ("Train your own", &["prepare", "validate", "train", "runs", "average", "fit-timing"]),
+    ("Train your own", &["prepare", "validate", "train", "runs", "average", "fit-timing", "lm"]),
     ("Measure", &["evaluate", "reproduce", "score", "compare", "sclite", "bench", "verify-stream"]),
     ("Look closer", &["models", "recipes", "info", "analyze", "align", "gop"]),
     ("Sound", &["convert", "features"]),

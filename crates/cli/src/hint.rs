@@ -10,6 +10,7 @@ use srf::directory::{InvalidParts, ReadModelError};
 use srf::{AcceptError, NoModelError, StartStreamError};
 use srf_audio::convert::ConvertError;
 use srf_base::names::nearest;
+use srf_lm::EstimateError;
 use srf_model::config::OverrideError;
 use srf_model::weights::LoadWeightsError;
 use srf_score::files::ScoreFilesError;
@@ -89,6 +90,7 @@ fn advice(cause: &(dyn Error + 'static)) -> Option<String> {
         AverageError,
         ClaimError,
         ConvertError,
+        EstimateError,
         FusionError,
         InvalidParts,
         LoadArpaError,
