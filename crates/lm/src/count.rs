@@ -19,8 +19,7 @@ pub(crate) struct Restriction {
 impl Restriction {
     fn drops<K: Key>(&self, layout: Layout, ngram: K, k: usize, count: u64) -> bool {
         count <= self.thresholds[k - 1]
-            || (!self.is_dropped.is_empty()
-                && (0..k).any(|index| self.is_dropped[layout.word(ngram, index) as usize]))
+            || (!self.is_dropped.is_empty() && (0..k).any(|index| self.is_dropped[layout.word(ngram, index) as usize]))
     }
 }
 

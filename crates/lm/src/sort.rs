@@ -212,10 +212,12 @@ where
             let mut merged: Merge<R> = Merge::new(std::mem::take(&mut self.runs), Vec::new())?;
             let mut file = tempfile::tempfile_in(&self.room.temp_dir)?;
             let mut failure = None;
-            let records = std::iter::from_fn(|| merged.next().unwrap_or_else(|error| {
-                failure = Some(error);
-                None
-            }));
+            let records = std::iter::from_fn(|| {
+                merged.next().unwrap_or_else(|error| {
+                    failure = Some(error);
+                    None
+                })
+            });
             write_records(records, &mut file)?;
             failure.map_or(Ok(()), Err)?;
             self.runs.push(file);

@@ -138,7 +138,8 @@ fn assert_sums_to_one(arpa: &str) {
     let mut contexts = vec![model.nothing()];
     for (words, _, backoff) in ngrams(arpa) {
         if backoff.is_some() {
-            let follow = |context: Context, word: &str| model.next(context, model.word(word).unwrap_or(model.unknown())).0;
+            let follow =
+                |context: Context, word: &str| model.next(context, model.word(word).unwrap_or(model.unknown())).0;
             contexts.push(words.split(' ').fold(model.nothing(), follow));
         }
     }
