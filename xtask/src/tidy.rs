@@ -37,7 +37,6 @@ const PHRASES: &[(&str, &str)] = &[
     ("made speech", "synthetic speech"),
     ("made voices", "synthetic voices"),
     ("in the box", "bundled"),
-    ("none if", "`None` if"),
     ("one a line", "one per line"),
     ("a line each", "one per line"),
     ("frames a second", "frames per second"),

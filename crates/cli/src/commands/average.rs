@@ -1,4 +1,4 @@
-//! `srf average`: checkpoints and model directories in, the model that is their mean out.
+//! `srf average`: averages models, checkpoints or epochs.
 
 use std::path::PathBuf;
 

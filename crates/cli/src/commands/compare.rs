@@ -1,4 +1,4 @@
-//! `srf compare`: a reference and two or more hypotheses in, tests of significance out.
+//! `srf compare`: significance tests between two or more hypotheses.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `srf convert`: recordings of any kind in, 16-bit WAV files out.
+//! `srf convert`: converts recordings to 16-bit WAV.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ pub(crate) struct Args {
     #[arg(value_name = "OUT")]
     output: PathBuf,
 
-    /// Samples a second of the WAV; as in the recording when absent
+    /// Sample rate of the WAV [default: that of the recording]
     #[arg(long, value_name = "HZ")]
     rate: Option<u32>,
 
@@ -85,7 +85,7 @@ fn note_clipped(source: &Path, converted: Converted, out: &Printer) {
     }
 }
 
-/// All recordings into a directory; those that fail are told, the rest goes on.
+/// Converts all recordings into a directory; failures are reported and the rest continues.
 fn convert_many(sources: &[PathBuf], target: &Path, conversion: Conversion, out: &Printer) -> anyhow::Result<Exit> {
     if target.is_file() {
         bail!("`{}` is a file, expected a directory for several recordings", target.display());

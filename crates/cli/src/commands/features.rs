@@ -1,4 +1,4 @@
-//! `srf features`: recordings in, a file of features out.
+//! `srf features`: writes the features of recordings to an archive.
 
 mod settings;
 

@@ -1,5 +1,4 @@
-//! What commands that read many recordings are given: recordings, directories, Kaldi directories, manifests and wav.scp files in, a list of
-//! utterances out.
+//! Gathers utterances from recordings, directories, Kaldi directories, manifests and `wav.scp` files.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -59,7 +58,7 @@ impl Inputs {
         }
     }
 
-    /// Adds what `parse` makes of each line of the file; what is wrong with one is told with its number.
+    /// Parses each line of the file; errors are reported with the line number.
     fn read_lines(&mut self, path: &Path, out: &Printer, parse: impl Fn(&str) -> Result<Utterance, String>) {
         let mut tell = |at: Option<usize>, message: String| {
             let at = at.map_or(String::new(), |line| format!(":{line}"));
@@ -107,7 +106,7 @@ fn scp_line(line: &str, speakers: &HashMap<String, String>) -> Result<Utterance,
     Ok(Utterance { id: id.to_owned(), speaker, path, selection: Selection::default() })
 }
 
-/// Who speaks, from the `utt2spk` that Kaldi keeps beside `wav.scp`.
+/// The speakers in the `utt2spk` next to a `wav.scp`.
 fn speakers_beside(scp: &Path) -> HashMap<String, String> {
     let text = std::fs::read_to_string(scp.with_file_name("utt2spk")).unwrap_or_default();
     let pair = |line: &str| {

@@ -1,4 +1,4 @@
-//! `srf score`: a reference and a hypothesis in, the error rate and what is behind it out.
+//! `srf score`: error rates of a hypothesis, with confusions and alignments.
 
 use std::fs::File;
 use std::io::{BufWriter, IsTerminal, Write};

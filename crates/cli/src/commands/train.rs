@@ -1,4 +1,4 @@
-//! `srf train`: a recipe and a prepared corpus in, a run directory with a model out.
+//! `srf train`: trains a model from a recipe and a prepared corpus.
 
 pub(super) mod screen;
 

@@ -1,4 +1,4 @@
-//! `srf transcribe`: recordings, a pipe or a microphone in, what was said out.
+//! `srf transcribe`: transcribes recordings, a pipe or a microphone.
 
 pub(crate) mod files;
 mod live;
@@ -58,7 +58,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "inputs")]
     mic: bool,
 
-    /// Samples a second of raw samples on stdin [default: the model's rate]
+    /// Sample rate of raw samples on stdin [default: that of the model]
     #[arg(long, value_name = "HZ")]
     rate: Option<u32>,
 
@@ -81,7 +81,7 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     let Args { inputs, model, format, out: dir, stream, chunk_ms, mic, rate, raw, threads, decoding, endpoint } = args;
     ensure!((1.0..=60_000.0).contains(&chunk_ms), "--chunk-ms is {chunk_ms}, expected 1 to 60000");
     let is_stdin = inputs.iter().any(|input| input == Path::new("-"));
-    ensure!(!is_stdin || inputs.len() == 1, "`-` (stdin) cannot stand beside other inputs");
+    ensure!(!is_stdin || inputs.len() == 1, "`-` (stdin) cannot be combined with other inputs");
     let endpoint = endpoint.resolve()?;
     let recognizer = model.open()?;
     if recognizer.labels().units() == Units::Phones && format == Format::Text && !decoding.has_lexicon() {

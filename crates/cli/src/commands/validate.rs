@@ -1,4 +1,4 @@
-//! `srf validate`: a manifest in, every problem with its line out.
+//! `srf validate`: reports every problem of a manifest with its line.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ pub(crate) struct Args {
     /// The manifests
     #[arg(required = true, value_name = "MANIFEST")]
     manifests: Vec<PathBuf>,
-    /// The label set [default: `labels.txt` beside the manifest]
+    /// The label set [default: `labels.txt` next to the manifest]
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
     /// Read every sample, not only the headers
@@ -50,12 +50,12 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
 }
 
 fn labels_of(manifest: &Path, given: Option<&Path>, out: &Printer) -> anyhow::Result<Option<LabelSet>> {
-    let beside = manifest.with_file_name("labels.txt");
+    let default = manifest.with_file_name("labels.txt");
     match given {
         Some(path) => Ok(Some(LabelSet::load(path)?)),
-        None if beside.exists() => Ok(Some(LabelSet::load(&beside)?)),
+        None if default.exists() => Ok(Some(LabelSet::load(&default)?)),
         None => {
-            out.note(format!("no `{}`: labels are not checked (`--labels FILE`)", beside.display()));
+            out.note(format!("no `{}`: labels are not checked (`--labels FILE`)", default.display()));
             Ok(None)
         }
     }

@@ -1,4 +1,4 @@
-//! `srf verify-stream`: recordings in, whether every way to cut them gives the same bits out.
+//! `srf verify-stream`: checks that every chunking of a recording gives the same bits.
 
 use std::path::PathBuf;
 

@@ -39,7 +39,7 @@ pub(super) fn measure(subject: &Subject, n_steps: usize) -> Report {
         net.backward(&params.values, mode, &x, &mut gradient);
         adam.update(params.trainable_mut(), &gradient, RATE);
     });
-    // Forward, and a product for the weights and one for the inputs on the way back.
+    // Forward, and a product for the weights and one for the inputs in the backward pass.
     let flops = 3.0 * N_UTTERANCES as f64 * config.flops(N_FRAMES) as f64;
     Report::new("train", subject, N_UTTERANCES * N_FRAMES, flops, seconds)
 }

@@ -1,4 +1,4 @@
-//! Settings of the front end as typed: options in, a checked configuration out.
+//! Options of the front end.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! The arguments of NIST's sclite: words as typed in, a checked plan out.
+//! Parses the arguments of NIST's sclite.
 
 use anyhow::{Context as _, bail, ensure};
 use srf_score::pairing::{Options, SpeakerId};

@@ -1,4 +1,4 @@
-//! What a person sees of a training: events in, a bar and a line an epoch out.
+//! Shows a training on the terminal: a progress bar and a line per epoch.
 
 use indicatif::ProgressStyle;
 use srf_train::corpus::Watcher;

@@ -18,7 +18,7 @@ const MAX_HEADER_BYTES: usize = 1 << 20;
 /// Bytes read at once: 64 ms at 16 kHz.
 const BLOCK_BYTES: usize = 2048;
 
-/// How raw samples are told.
+/// How raw samples are recognised.
 #[derive(Clone, Copy)]
 pub(super) struct Raw {
     /// Whatever the bytes look like.
