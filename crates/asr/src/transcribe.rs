@@ -10,16 +10,13 @@ use rayon::prelude::*;
 use srf_audio::bulk::Utterance;
 use srf_audio::features::Cmvn;
 use srf_audio::features::cmvn::CmvnStats;
-use srf_audio::{Blocks, ReadAudioError, Recording};
+use srf_audio::{Blocks, Channel, ReadAudioError, Recording};
 use srf_model::stream::{LayerHealth, TapConfig, Taps};
 use srf_text::output::Transcript;
 
 use crate::listener::AcceptError;
 use crate::recognizer::Recognizer;
 use crate::stream::{StartStreamError, StreamOptions};
-
-/// What formats call the only channel.
-const CHANNEL: &str = "A";
 
 /// Recordings transcribed before their results are handed out, per thread.
 const BATCH_PER_THREAD: usize = 8;
@@ -68,6 +65,7 @@ impl Recognizer {
     /// Transcribes an utterance: a recording, or a part or channel of it.
     ///
     /// Where the model normalises by speaker and `options` hold no statistics, they are taken over this utterance.
+    /// Of a recording that was cut off, the rest is transcribed, and [`Transcript::incomplete`] says what is missing.
     ///
     /// ```no_run
     /// # let recognizer = srf::Recognizer::open("models/en")?;
@@ -94,9 +92,10 @@ impl Recognizer {
         Ok(Transcript {
             id: utterance.id.clone(),
             path: Some(utterance.path.clone()),
-            channel: CHANNEL.to_owned(),
+            channel: channel_name(utterance.selection.channel),
             duration_s,
             segments: stream.finish(),
+            incomplete: blocks.incomplete().map(|error| error.to_string()),
         })
     }
 
@@ -116,7 +115,8 @@ impl Recognizer {
         let mut stream = self.stream(&StreamOptions { statistics, ..StreamOptions::default() })?;
         stream.accept(samples, rate_hz).map_err(failed)?;
         let duration_s = stream.accepted_s();
-        Ok(Transcript { channel: CHANNEL.to_owned(), duration_s, segments: stream.finish(), ..Transcript::default() })
+        let channel = channel_name(Channel::Mix);
+        Ok(Transcript { channel, duration_s, segments: stream.finish(), ..Transcript::default() })
     }
 
     /// Transcribes a list on all cores; the results are in the order of the list. `done` is called after each one.
@@ -284,6 +284,17 @@ impl Recognizer {
         })?;
         listener.flush(&mut log_probs);
         Ok(listener.taps().map(|taps| taps.clone()))
+    }
+}
+
+/// Channels as CTM files name them: A, B, ..., and numbers from the 27th on. The mix of all is A.
+pub fn channel_name(channel: Channel) -> String {
+    match channel {
+        Channel::Mix => "A".to_owned(),
+        Channel::Only(index) => match u8::try_from(index) {
+            Ok(index @ 0..26) => char::from(b'A' + index).to_string(),
+            _ => (index + 1).to_string(),
+        },
     }
 }
 

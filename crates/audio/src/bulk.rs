@@ -25,6 +25,9 @@ const BATCH_UTTERANCES: usize = 64;
 /// Audio computed at once, at most, unless one utterance alone is longer.
 const BATCH_S: f64 = 1800.0;
 
+/// The features of a longer utterance are not kept in memory: 6 hours are a gigabyte.
+const MAX_UTTERANCE_S: f64 = 6.0 * 3600.0;
+
 /// What is spoken in a recording or a part of it, and by whom.
 ///
 /// ```
@@ -85,6 +88,8 @@ pub struct Summary {
     pub audio_s: f64,
     /// Why utterances are not in the file: first those whose keys are unfit, then in the order of the list.
     pub problems: Vec<UtteranceError>,
+    /// What is missing of recordings that were cut off; the rest of them is in the file.
+    pub incomplete: Vec<ReadAudioError>,
 }
 
 /// Why an utterance is not in the file.
@@ -113,6 +118,16 @@ pub enum UtteranceError {
         duration_ms: f64,
         /// The least length.
         window_ms: f64,
+    },
+    /// Its features would need too much memory.
+    #[error("`{path}`: utterance `{id}` is longer than {limit_s} s", path = path.display())]
+    TooLong {
+        /// The recording.
+        path: PathBuf,
+        /// The utterance.
+        id: String,
+        /// The limit.
+        limit_s: f64,
     },
     /// Another utterance of the list has the same key.
     #[error("`{path}`: there is already an utterance `{id}`", path = path.display())]
@@ -184,7 +199,10 @@ pub fn write_features(
     }
     sink.finish().map_err(write_error)?;
     summary.n_speakers = speakers.len();
-    summary.problems.extend(entries.into_iter().filter_map(|entry| entry.problem));
+    for entry in entries {
+        summary.problems.extend(entry.problem);
+        summary.incomplete.extend(entry.incomplete);
+    }
     Ok(summary)
 }
 
@@ -194,6 +212,7 @@ struct Entry<'a> {
     /// In seconds, as far as it is known before decoding.
     expected_s: f64,
     problem: Option<UtteranceError>,
+    incomplete: Option<ReadAudioError>,
 }
 
 /// The utterances whose keys are fit for the file.
@@ -208,7 +227,7 @@ fn checked<'a>(utterances: &'a [Utterance], format: Format, problems: &mut Vec<U
         } else if ids.insert(&utterance.id) {
             // A minute is a guess for a whole recording; it only shapes the batches.
             let expected_s = selection.end_s.map_or(60.0, |end_s| end_s - selection.start_s);
-            entries.push(Entry { utterance, expected_s, problem: None });
+            entries.push(Entry { utterance, expected_s, problem: None, incomplete: None });
         } else {
             problems.push(UtteranceError::Duplicate { path, id });
         }
@@ -279,7 +298,10 @@ impl Job<'_> {
             let computed = match &entry.problem {
                 Some(_) => None,
                 None => match frames(entry.utterance, self.config, extractor) {
-                    Ok((frames, audio_s)) => Some((f(entry.utterance, frames), audio_s)),
+                    Ok((frames, audio_s, incomplete)) => {
+                        entry.incomplete = incomplete;
+                        Some((f(entry.utterance, frames), audio_s))
+                    }
                     Err(problem) => {
                         entry.problem = Some(problem);
                         None
@@ -293,12 +315,12 @@ impl Job<'_> {
     }
 }
 
-/// The features of one utterance before normalisation, and the seconds it is long.
+/// The features of one utterance before normalisation, its length in seconds, and what is missing of it.
 fn frames(
     utterance: &Utterance,
     config: &FeaturesConfig,
     extractor: &mut Extractor,
-) -> Result<(Vec<f32>, f64), UtteranceError> {
+) -> Result<(Vec<f32>, f64, Option<ReadAudioError>), UtteranceError> {
     extractor.reset();
     let recording = Recording::open(&utterance.path)?;
     let from_hz = recording.info().rate_hz;
@@ -308,6 +330,10 @@ fn frames(
     let (mut samples, mut frames, mut n_samples) = (Vec::new(), Vec::new(), 0);
     while let Some(block) = blocks.next_block()? {
         n_samples += block.len();
+        if MAX_UTTERANCE_S * f64::from(from_hz) < n_samples as f64 {
+            let (path, id) = (utterance.path.clone(), utterance.id.clone());
+            return Err(UtteranceError::TooLong { path, id, limit_s: MAX_UTTERANCE_S });
+        }
         samples.clear();
         resampler.accept(block, &mut samples);
         extractor.accept(&samples, &mut frames);
@@ -326,7 +352,7 @@ fn frames(
             window_ms: config.window_ms,
         });
     }
-    Ok((frames, duration_s))
+    Ok((frames, duration_s, blocks.incomplete()))
 }
 
 /// The file being written.

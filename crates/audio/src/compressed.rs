@@ -48,6 +48,7 @@ pub(crate) fn open(
         rate_hz: checked_rate(name, container, "sample rate", rate_hz)?,
         n_channels: checked_channels(name, container, "channel count", n_channels)?,
         n_samples: exact_length(container, track),
+        n_missing: 0,
     };
 
     let options = AudioDecoderOptions::default().gapless(info.n_samples.is_some()).verify(true);

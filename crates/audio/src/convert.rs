@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
+use srf_base::files;
+
 use crate::I16_SCALE;
 use crate::error::ReadAudioError;
 use crate::recording::{Blocks, Channel, Recording, Selection};
@@ -11,7 +13,7 @@ use crate::resample::{ResampleError, Resampler};
 use crate::wav;
 
 /// What was written.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Converted {
     /// Samples a second.
     pub rate_hz: u32,
@@ -19,6 +21,8 @@ pub struct Converted {
     pub n_samples: u64,
     /// Samples beyond full scale, which were clipped.
     pub n_clipped: u64,
+    /// What is missing of a recording that was cut off; the rest was converted.
+    pub incomplete: Option<String>,
 }
 
 impl Converted {
@@ -80,23 +84,16 @@ pub struct Conversion {
 ///
 /// The file appears when it is complete; a failure leaves what was there before.
 pub fn convert(recording: &Recording, conversion: Conversion, path: &Path) -> Result<Converted, ConvertError> {
-    let unfinished = unfinished(path);
-    let converted = write(recording, conversion, &unfinished).and_then(|converted| {
-        std::fs::rename(&unfinished, path).map_err(|cause| ConvertError::Write { path: path.to_owned(), cause })?;
+    let partial = files::partial_path(path);
+    let written = write(recording, conversion, &partial).and_then(|converted| {
+        std::fs::rename(&partial, path).map_err(|cause| ConvertError::Write { path: path.to_owned(), cause })?;
         Ok(converted)
     });
-    if converted.is_err() {
+    if written.is_err() {
         // It may not even have been created.
-        let _ = std::fs::remove_file(&unfinished);
+        let _ = std::fs::remove_file(&partial);
     }
-    converted
-}
-
-/// Beside `path`, so that renaming it stays on one file system.
-fn unfinished(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".unfinished");
-    PathBuf::from(name)
+    written
 }
 
 /// One channel on its way to the file.
@@ -127,7 +124,7 @@ fn write(recording: &Recording, conversion: Conversion, path: &Path) -> Result<C
     let n_channels = tracks.len() as u16;
     let file = File::create(path).and_then(|file| wav::Writer::new(BufWriter::new(file), rate_hz, n_channels));
     let mut writer = file.map_err(write_error)?;
-    let mut converted = Converted { rate_hz, n_samples: 0, n_clipped: 0 };
+    let mut converted = Converted { rate_hz, n_samples: 0, n_clipped: 0, incomplete: None };
     let mut interleaved = Vec::new();
     while tracks.iter().any(|track| !track.is_over) {
         tracks.iter_mut().try_for_each(Track::advance)?;
@@ -141,6 +138,8 @@ fn write(recording: &Recording, conversion: Conversion, path: &Path) -> Result<C
         writer.push(&interleaved).map_err(write_error)?;
     }
     writer.finish().and_then(|mut file| file.flush()).map_err(write_error)?;
+    let incomplete = tracks.first().and_then(|track| track.blocks.incomplete());
+    converted.incomplete = incomplete.map(|error| error.to_string());
     Ok(converted)
 }
 

@@ -139,11 +139,21 @@ pub enum ReadAudioError {
 }
 
 impl ReadAudioError {
+    pub(crate) fn unknown(name: &str, head: &[u8; 16]) -> Self {
+        Self::Unknown { name: name.to_owned(), found: head[..8].escape_ascii().to_string() }
+    }
+
     /// What the user can do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Coding { container: Container::Sphere, found, .. } if found.contains("shortpack") => Some(
                 "shortpack is the old compression of the first WSJ0 discs; decompress with NIST's `w_decode -o pcm`"
+                    .to_owned(),
+            ),
+            Self::Truncated { .. } => Some("the recording was cut off, for instance by a copy that failed".to_owned()),
+            Self::Unknown { name, .. } if name == "stdin" => Some(
+                "samples without a header need `--raw` (16-bit, mono) or `--rate HZ`; other formats can be piped through \
+                 `ffmpeg -i - -f wav -`"
                     .to_owned(),
             ),
             Self::Unknown { .. } => {

@@ -1,4 +1,4 @@
-//! Where the bytes of a recording come from: a file or memory in, a seekable reader out.
+//! Where the bytes of a recording come from: a file, memory or a pipe.
 
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom};
@@ -18,12 +18,16 @@ impl Data {
     pub(crate) fn open(&self) -> io::Result<Input> {
         match self {
             Self::File(path) => {
-                let file = File::open(path)?;
-                let metadata = file.metadata()?;
+                // Opening a FIFO or a device could block for ever.
+                let metadata = std::fs::metadata(path)?;
                 if metadata.is_dir() {
                     return Err(io::Error::new(io::ErrorKind::IsADirectory, "is a directory"));
                 }
-                Ok(Input { n_bytes: metadata.len(), reader: Reader::File(BufReader::with_capacity(1 << 15, file)) })
+                if !metadata.is_file() {
+                    return Err(io::Error::new(io::ErrorKind::InvalidInput, "is not a regular file"));
+                }
+                let reader = Reader::File(BufReader::with_capacity(1 << 15, File::open(path)?));
+                Ok(Input { n_bytes: metadata.len(), reader })
             }
             Self::Bytes(bytes) => {
                 Ok(Input { n_bytes: bytes.len() as u64, reader: Reader::Bytes(Cursor::new(Arc::clone(bytes))) })
@@ -41,9 +45,17 @@ pub(crate) struct Input {
 enum Reader {
     File(BufReader<File>),
     Bytes(Cursor<Arc<[u8]>>),
+    /// With the number of bytes read so far.
+    Pipe(Box<dyn Read + Send + Sync>, u64),
 }
 
 impl Input {
+    /// Reads a pipe, whose length is not known; it can only be read forwards.
+    pub(crate) fn pipe(reader: Box<dyn Read + Send + Sync>) -> Self {
+        Self { n_bytes: u64::MAX, reader: Reader::Pipe(reader, 0) }
+    }
+
+    /// The length in bytes; `u64::MAX` for a pipe.
     pub(crate) fn n_bytes(&self) -> u64 {
         self.n_bytes
     }
@@ -68,6 +80,7 @@ impl Read for Input {
         match &mut self.reader {
             Reader::File(file) => file.read(buffer),
             Reader::Bytes(bytes) => bytes.read(buffer),
+            Reader::Pipe(pipe, at) => pipe.read(buffer).inspect(|n_read| *at += *n_read as u64),
         }
     }
 }
@@ -77,6 +90,15 @@ impl Seek for Input {
         match &mut self.reader {
             Reader::File(file) => file.seek(position),
             Reader::Bytes(bytes) => bytes.seek(position),
+            Reader::Pipe(pipe, at) => {
+                let n_skipped = match position {
+                    SeekFrom::Start(target) => target.checked_sub(*at),
+                    _ => None,
+                };
+                let n_skipped = n_skipped.ok_or(io::ErrorKind::NotSeekable)?;
+                *at += io::copy(&mut pipe.take(n_skipped), &mut io::sink())?;
+                Ok(*at)
+            }
         }
     }
 }

@@ -22,6 +22,7 @@
 
 mod error;
 mod input;
+mod pipe;
 mod recording;
 
 mod companding;
@@ -41,4 +42,5 @@ pub mod bulk;
 pub const I16_SCALE: f32 = 32_768.0;
 
 pub use error::{HeaderProblem, ReadAudioError};
+pub use pipe::{Pipe, RawFormat};
 pub use recording::{Blocks, Channel, Container, Encoding, Info, Recording, Samples, Selection, probe};

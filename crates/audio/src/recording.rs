@@ -83,8 +83,10 @@ pub struct Info {
     pub rate_hz: u32,
     /// At least 1.
     pub n_channels: usize,
-    /// Samples a channel, where the header says so.
+    /// Samples per channel, where the header says so.
     pub n_samples: Option<u64>,
+    /// Samples per channel that the header promises beyond those in the file: it was cut off.
+    pub n_missing: u64,
 }
 
 impl Info {
@@ -133,6 +135,30 @@ pub enum Channel {
     /// The mean of all.
     #[default]
     Mix,
+}
+
+impl Channel {
+    /// Appends the mono signal of `interleaved` samples of `n_channels`.
+    pub(crate) fn extract(self, interleaved: &[f32], n_channels: usize, mono: &mut Vec<f32>) {
+        match self {
+            Self::Mix if n_channels == 1 => mono.extend_from_slice(interleaved),
+            Self::Mix => {
+                let scale = 1.0 / n_channels as f32;
+                mono.extend(interleaved.chunks_exact(n_channels).map(|values| values.iter().sum::<f32>() * scale));
+            }
+            Self::Only(channel) => mono.extend(interleaved.iter().skip(channel).step_by(n_channels)),
+        }
+    }
+
+    /// Whether a recording of `n_channels` has it.
+    pub(crate) fn check(self, name: &str, n_channels: usize) -> Result<(), ReadAudioError> {
+        match self {
+            Self::Only(channel) if channel >= n_channels => {
+                Err(ReadAudioError::NoSuchChannel { name: name.to_owned(), channel, n_channels })
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Which part of a recording to read; the default is all of it, channels mixed.
@@ -195,7 +221,14 @@ impl Recording {
         &self.name
     }
 
-    /// The samples of the part selected.
+    /// What is missing of a recording that was cut off, as far as its header tells.
+    pub fn incomplete(&self) -> Option<ReadAudioError> {
+        let (found, n_missing) = (self.info.n_samples?, self.info.n_missing);
+        let error = || ReadAudioError::Truncated { name: self.name.clone(), found, expected: found + n_missing };
+        (0 < n_missing).then(error)
+    }
+
+    /// The samples of the part selected; a recording that was cut off is an error.
     ///
     /// Reading to the end verifies the count of samples and, where the format has one and all of it is read, the
     /// checksum.
@@ -208,16 +241,17 @@ impl Recording {
             }
             values.extend_from_slice(block);
         }
-        Ok(Samples { rate_hz: self.info.rate_hz, values })
+        blocks.incomplete().map_or(Ok(Samples { rate_hz: self.info.rate_hz, values }), Err)
     }
 
     /// The same samples a block at a time, in bounded memory however long the recording is.
+    ///
+    /// Of a recording that was cut off come all samples that are there; see [`Blocks::incomplete`].
     pub fn blocks(&self, selection: Selection) -> Result<Blocks, ReadAudioError> {
         let name = self.name.clone();
         let span = Span::of(&name, &self.info, &selection)?;
         let (_, mut source) = open_source(&name, &self.data)?;
         let position = if span.start > 0 { source.seek(span.start)? } else { 0 };
-        let state = State::Reading;
         Ok(Blocks {
             name,
             info: self.info.clone(),
@@ -225,7 +259,8 @@ impl Recording {
             span,
             source,
             position,
-            state,
+            has_ended: false,
+            incomplete: None,
             interleaved: Vec::new(),
             mono: Vec::new(),
         })
@@ -241,11 +276,7 @@ struct Span {
 impl Span {
     fn of(name: &str, info: &Info, selection: &Selection) -> Result<Self, ReadAudioError> {
         let &Selection { channel, start_s, end_s } = selection;
-        if let Channel::Only(channel) = channel
-            && channel >= info.n_channels
-        {
-            return Err(ReadAudioError::NoSuchChannel { name: name.to_owned(), channel, n_channels: info.n_channels });
-        }
+        channel.check(name, info.n_channels)?;
         let end_or_start_s = end_s.unwrap_or(start_s);
         let is_span = start_s >= 0.0 && start_s.is_finite() && end_or_start_s.is_finite() && end_or_start_s >= start_s;
         if !is_span {
@@ -269,15 +300,11 @@ pub struct Blocks {
     span: Span,
     source: Box<dyn Source>,
     position: u64,
-    state: State,
+    has_ended: bool,
+    /// Samples per channel found and promised, where the data ended too early.
+    incomplete: Option<(u64, u64)>,
     interleaved: Vec<f32>,
     mono: Vec<f32>,
-}
-
-#[derive(PartialEq)]
-enum State {
-    Reading,
-    Ended,
 }
 
 impl Blocks {
@@ -288,11 +315,11 @@ impl Blocks {
 
     /// The next samples, or `None` at the end of the selection.
     pub fn next_block(&mut self) -> Result<Option<&[f32]>, ReadAudioError> {
-        while self.state == State::Reading && self.span.end.is_none_or(|end| self.position < end) {
+        while !self.has_ended && self.span.end.is_none_or(|end| self.position < end) {
             self.source.next_block(&mut self.interleaved)?;
             let n_samples = self.interleaved.len() / self.info.n_channels;
             if n_samples == 0 {
-                self.state = State::Ended;
+                self.has_ended = true;
                 self.check_end()?;
                 return Ok(None);
             }
@@ -304,7 +331,7 @@ impl Blocks {
                 return Ok(Some(&self.mono));
             }
         }
-        self.state = State::Ended;
+        self.has_ended = true;
         Ok(None)
     }
 
@@ -313,14 +340,7 @@ impl Blocks {
         self.mono.clear();
         let n_channels = self.info.n_channels;
         let Some(wanted) = self.interleaved.get(from * n_channels..to * n_channels) else { return Ok(()) };
-        match self.channel {
-            Channel::Mix if n_channels == 1 => self.mono.extend_from_slice(wanted),
-            Channel::Mix => {
-                let scale = 1.0 / n_channels as f32;
-                self.mono.extend(wanted.chunks_exact(n_channels).map(|values| values.iter().sum::<f32>() * scale));
-            }
-            Channel::Only(channel) => self.mono.extend(wanted.iter().skip(channel).step_by(n_channels)),
-        }
+        self.channel.extract(wanted, n_channels, &mut self.mono);
         match self.mono.iter().position(|value| !value.is_finite()) {
             None => Ok(()),
             Some(index) => {
@@ -330,15 +350,20 @@ impl Blocks {
         }
     }
 
+    /// After the last block: what is missing of a recording that was cut off.
+    ///
+    /// The blocks are all that is there.
+    pub fn incomplete(&self) -> Option<ReadAudioError> {
+        let (found, expected) = self.incomplete?;
+        Some(ReadAudioError::Truncated { name: self.name.clone(), found, expected })
+    }
+
     /// The data has ended: is that where the header, and the selection, said it would?
-    fn check_end(&self) -> Result<(), ReadAudioError> {
+    fn check_end(&mut self) -> Result<(), ReadAudioError> {
         let name = || self.name.clone();
         let found = self.position;
-        if let Some(expected) = self.info.n_samples
-            && found < expected
-        {
-            return Err(ReadAudioError::Truncated { name: name(), found, expected });
-        }
+        let expected = self.info.n_samples.map_or(0, |n_samples| n_samples.saturating_add(self.info.n_missing));
+        self.incomplete = (found < expected).then_some((found, expected));
         if found == 0 {
             return Err(ReadAudioError::NoSamples { name: name() });
         }
@@ -386,16 +411,13 @@ fn value_error(name: &str, container: Container, problem: (&'static str, u64, St
     ReadAudioError::Header { name: name.to_owned(), container, problem }
 }
 
-/// Compares the samples a channel that the file has room for with those its header claims.
-pub(crate) fn checked_size(name: &str, n_there: u64, n_claimed: u64) -> Result<(), ReadAudioError> {
-    let name = || name.to_owned();
-    if n_claimed == 0 {
-        Err(ReadAudioError::NoSamples { name: name() })
-    } else if n_there < n_claimed {
-        Err(ReadAudioError::Truncated { name: name(), found: n_there, expected: n_claimed })
-    } else {
-        Ok(())
+/// Of the samples per channel that the header claims, those that the file has room for, and how many are missing.
+pub(crate) fn available(name: &str, n_there: u64, n_claimed: u64) -> Result<(u64, u64), ReadAudioError> {
+    let n_samples = n_there.min(n_claimed);
+    if n_samples == 0 {
+        return Err(ReadAudioError::NoSamples { name: name.to_owned() });
     }
+    Ok((n_samples, n_claimed - n_samples))
 }
 
 /// Decides by the first bytes what the data is, and opens it.
@@ -429,7 +451,16 @@ fn sniff(name: &str, input: &mut Input) -> Result<(Container, u64), ReadAudioErr
         }
         n_skip += id3_size(&head);
     }
-    let container = match &head {
+    match container_of(&head) {
+        Some(container) => Ok((container, n_skip)),
+        None if n_skip > 0 => Ok((Container::Mp3, n_skip)),
+        None => Err(ReadAudioError::unknown(name, &head)),
+    }
+}
+
+/// What begins with these bytes; `None` for no container we know.
+pub(crate) fn container_of(head: &[u8; 16]) -> Option<Container> {
+    Some(match head {
         [b'R', b'I', b'F', b'F', ..] | [b'R', b'F', b'6', b'4', ..] if &head[8..12] == b"WAVE" => Container::Wav,
         [b'F', b'O', b'R', b'M', ..] if &head[8..11] == b"AIF" => Container::Aiff,
         [b'N', b'I', b'S', b'T', b'_', b'1', b'A', ..] => Container::Sphere,
@@ -441,12 +472,8 @@ fn sniff(name: &str, input: &mut Input) -> Result<(Container, u64), ReadAudioErr
         {
             Container::Mp3
         }
-        _ if n_skip > 0 => Container::Mp3,
-        _ => {
-            return Err(ReadAudioError::Unknown { name: name.to_owned(), found: head[..8].escape_ascii().to_string() });
-        }
-    };
-    Ok((container, n_skip))
+        _ => return None,
+    })
 }
 
 /// The size of an ID3v2 tag: its header, its body (four times seven bits) and its footer, if it has one.

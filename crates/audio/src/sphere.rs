@@ -13,7 +13,7 @@ use std::path::Path;
 use crate::error::{HeaderProblem, ReadAudioError};
 use crate::input::Input;
 use crate::pcm::{Checksum, Layout, PcmSource};
-use crate::recording::{Container, Encoding, Info, Samples, Source, checked_channels, checked_rate, checked_size};
+use crate::recording::{Container, Encoding, Info, Samples, Source, available, checked_channels, checked_rate};
 
 /// Headers are 1024 bytes, rarely a few times that.
 const MAX_HEADER_BYTES: usize = 1 << 20;
@@ -33,9 +33,10 @@ pub(crate) fn open(name: &str, mut input: Input) -> Result<(Info, Box<dyn Source
         rate_hz,
         n_channels,
         n_samples: Some(n_samples),
+        n_missing: 0,
     };
     if packing.starts_with("embedded-shorten") {
-        checked_size(name, n_samples, n_samples)?;
+        available(name, n_samples, n_samples)?;
         info.encoding = Encoding::Shorten;
         let source = shorten::ShortenSource::open(name, input, &info, layout, checksum)?;
         return Ok((info, Box::new(source)));
@@ -44,9 +45,12 @@ pub(crate) fn open(name: &str, mut input: Input) -> Result<(Info, Box<dyn Source
         return Err(fields.coding_error(&coding));
     }
     let sample_bytes = (layout.n_bytes() * n_channels) as u64;
-    checked_size(name, input.n_bytes().saturating_sub(fields.n_bytes) / sample_bytes, n_samples)?;
+    let n_there = input.n_bytes().saturating_sub(fields.n_bytes) / sample_bytes;
+    let (n_samples, n_missing) = available(name, n_there, n_samples)?;
+    (info.n_samples, info.n_missing) = (Some(n_samples), n_missing);
     let source = PcmSource::new(name, input, layout, n_channels, fields.n_bytes, n_samples);
-    Ok((info, Box::new(source.with_checksum(checksum))))
+    // The checksum is that of all samples.
+    Ok((info, Box::new(source.with_checksum(checksum.filter(|_| n_missing == 0)))))
 }
 
 /// The header's fields by name.

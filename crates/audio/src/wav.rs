@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::error::{HeaderProblem, ReadAudioError};
 use crate::input::Input;
 use crate::pcm::{Layout, PcmSource};
-use crate::recording::{Container, Info, Samples, Source, checked_channels, checked_rate, checked_size, to_i16};
+use crate::recording::{Container, Info, Samples, Source, available, checked_channels, checked_rate, to_i16};
 
 /// A file of more chunks than this before its samples is not a recording.
 const MAX_CHUNKS: usize = 10_000;
@@ -17,28 +17,33 @@ const MIN_UNKNOWN_SIZE: u64 = 0x7fff_0000;
 
 pub(crate) fn open(name: &str, mut input: Input) -> Result<(Info, Box<dyn Source>), ReadAudioError> {
     let header = Header::read(name, &mut input)?;
-    let Header { layout, rate_hz, n_channels, start, n_samples } = header;
+    let Header { layout, rate_hz, n_channels, start, n_samples, n_missing } = header;
     let info = Info {
         container: Container::Wav,
         encoding: layout.encoding(),
         rate_hz,
         n_channels,
         n_samples: Some(n_samples),
+        n_missing,
     };
     Ok((info, Box::new(PcmSource::new(name, input, layout, n_channels, start, n_samples))))
 }
 
-struct Header {
-    layout: Layout,
-    rate_hz: u32,
-    n_channels: usize,
+/// What a WAV says before its samples.
+pub(crate) struct Header {
+    pub(crate) layout: Layout,
+    pub(crate) rate_hz: u32,
+    pub(crate) n_channels: usize,
+    /// Where the samples start, in bytes.
     start: u64,
-    n_samples: u64,
+    /// Samples per channel that are there; on a pipe, those promised, or very many.
+    pub(crate) n_samples: u64,
+    n_missing: u64,
 }
 
 impl Header {
     /// Reads chunks up to the samples, where it leaves `input`.
-    fn read(name: &str, input: &mut Input) -> Result<Self, ReadAudioError> {
+    pub(crate) fn read(name: &str, input: &mut Input) -> Result<Self, ReadAudioError> {
         let mut chunks = Chunks { name, input, at: 0 };
         let riff_size = u64::from(le_u32(&chunks.bytes::<12>()?, 4));
         let mut format = None;
@@ -93,8 +98,8 @@ impl Chunks<'_> {
         if self.at > self.input.n_bytes() {
             return Err(self.error(HeaderProblem::BreaksOff { at: self.input.n_bytes() }));
         }
-        self.input.seek(SeekFrom::Start(self.at)).map_err(|cause| self.io_error(cause))?;
-        Ok(())
+        let reached = self.input.seek(SeekFrom::Start(self.at)).map_err(|cause| self.io_error(cause))?;
+        if reached < self.at { Err(self.error(HeaderProblem::BreaksOff { at: reached })) } else { Ok(()) }
     }
 }
 
@@ -171,8 +176,8 @@ impl Format {
         let sample_bytes = (layout.n_bytes() * n_channels) as u64;
         let n_there = (chunks.input.n_bytes() - chunks.at) / sample_bytes;
         let n_samples = size.map_or(n_there, |size| size / sample_bytes);
-        checked_size(chunks.name, n_there, n_samples)?;
-        Ok(Header { layout, rate_hz, n_channels, start: chunks.at, n_samples })
+        let (n_samples, n_missing) = available(chunks.name, n_there, n_samples)?;
+        Ok(Header { layout, rate_hz, n_channels, start: chunks.at, n_samples, n_missing })
     }
 }
 

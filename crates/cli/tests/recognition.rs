@@ -75,9 +75,75 @@ fn a_model_here_is_found_and_files_streams_and_pipes_give_the_same_text() {
     assert_eq!(stdout(&piped(dir.path(), &["transcribe", "-"], &bytes)), text);
     assert_eq!(stdout(&piped(dir.path(), &["transcribe", "-", "--stream"], &bytes)), text);
     // Raw samples, the header left out.
-    let raw = piped(dir.path(), &["transcribe", "-"], &bytes[44..]);
-    assert_eq!(stdout(&raw), text);
-    assert!(stderr(&raw).contains("taken for raw 16-bit samples"), "{}", stderr(&raw));
+    assert_eq!(stdout(&piped(dir.path(), &["transcribe", "-", "--raw"], &bytes[44..])), text);
+    assert_eq!(stdout(&piped(dir.path(), &["transcribe", "-", "--rate", "16000"], &bytes[44..])), text);
+}
+
+#[test]
+fn stdin_that_is_no_recording_is_refused_unless_it_is_said_to_be_raw() {
+    let dir = workplace();
+    for bytes in [b"# A text\nin plain English, not a recording".as_slice(), &[0; 400]] {
+        let output = piped(dir.path(), &["transcribe", "-"], bytes);
+        assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(2), ""));
+        let message = stderr(&output);
+        assert!(message.contains("`stdin` begins with") && message.contains("--raw"), "{message}");
+    }
+}
+
+#[test]
+fn recordings_that_were_cut_off_are_transcribed_and_reported() {
+    let dir = workplace();
+    let bytes = fs::read(dir.path().join("a.wav")).unwrap();
+    let half = &bytes[..44 + (bytes.len() - 44) / 2];
+    fs::write(dir.path().join("half.wav"), half).unwrap();
+    let mut whole = half.to_vec();
+    whole[40..44].copy_from_slice(&(half.len() as u32 - 44).to_le_bytes());
+    fs::write(dir.path().join("whole.wav"), &whole).unwrap();
+    let expected = printed(dir.path(), &["transcribe", "whole.wav"]);
+    for output in [
+        srf(dir.path(), &["transcribe", "half.wav"]),
+        srf(dir.path(), &["transcribe", "half.wav", "--stream"]),
+        piped(dir.path(), &["transcribe", "-"], half),
+        piped(dir.path(), &["transcribe", "-", "--stream"], half),
+    ] {
+        assert_eq!((output.status.code(), stdout(&output)), (Some(1), expected.clone()));
+        assert!(stderr(&output).contains("ends after 16000 samples, but its header claims 32000"), "{}", stderr(&output));
+    }
+    let json = stdout(&srf(dir.path(), &["transcribe", "half.wav", "--format", "json"]));
+    assert!(json.contains("\"incomplete\":\""), "{json}");
+}
+
+#[test]
+fn channels_are_mixed_with_a_note_split_or_chosen() {
+    let dir = workplace();
+    let [a, b] = ["a.wav", "b.wav"].map(|name| fs::read(dir.path().join(name)).unwrap()[44..].to_vec());
+    let mut stereo = fs::read(dir.path().join("a.wav")).unwrap()[..44].to_vec();
+    stereo[22] = 2;
+    stereo[32] = 4;
+    stereo[40..44].copy_from_slice(&(2 * a.len() as u32).to_le_bytes());
+    stereo.extend(a.chunks(2).zip(b.chunks(2)).flat_map(|(a, b)| [a, b].concat()));
+    fs::write(dir.path().join("call.wav"), &stereo).unwrap();
+    let alone = ["a.wav", "b.wav"].map(|name| printed(dir.path(), &["transcribe", name]));
+    let mixed = srf(dir.path(), &["transcribe", "call.wav"]);
+    assert!(stderr(&mixed).contains("1 recordings have several channels, which are mixed"), "{}", stderr(&mixed));
+    let split = printed(dir.path(), &["transcribe", "call.wav", "--channels", "split"]);
+    assert_eq!(split, format!("call-A {}\ncall-B {}\n", alone[0].trim(), alone[1].trim()));
+    assert_eq!(printed(dir.path(), &["transcribe", "call.wav", "--channel", "1"]), alone[1]);
+    assert_eq!(stdout(&piped(dir.path(), &["transcribe", "-", "--channel", "1"], &stereo)), alone[1]);
+    let ctm = printed(dir.path(), &["transcribe", "call.wav", "--channels", "split", "--format", "ctm"]);
+    assert!(ctm.lines().any(|line| line.starts_with("call-B B ")), "{ctm}");
+    assert_eq!(srf(dir.path(), &["transcribe", "call.wav", "--channel", "2"]).status.code(), Some(1));
+    assert!(!stderr(&srf(dir.path(), &["transcribe", "a.wav"])).contains("channels"));
+}
+
+#[test]
+#[cfg(unix)]
+fn a_fifo_is_refused_instead_of_waited_for() {
+    let dir = workplace();
+    assert!(Command::new("mkfifo").arg(dir.path().join("pipe.wav")).status().unwrap().success());
+    let output = srf(dir.path(), &["transcribe", "pipe.wav"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("is not a regular file"), "{}", stderr(&output));
 }
 
 #[test]

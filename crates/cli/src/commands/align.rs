@@ -165,6 +165,7 @@ fn transcript(recognizer: &Recognizer, item: &Referenced, statistics: Option<Cmv
         channel: "A".to_owned(),
         duration_s: duration_s.unwrap_or(segment.end_s),
         segments: vec![segment],
+        incomplete: None,
     })
 }
 

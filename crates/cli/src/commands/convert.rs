@@ -56,10 +56,10 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
         && !ends_in_separator(&output)
     {
         let converted = convert_one(input, &output, conversion)?;
-        note_clipped(input, converted, out);
-        let Converted { rate_hz, .. } = converted;
-        out.note(format!("{}: {} at {rate_hz} Hz", output.display(), human_duration(converted.duration_s())));
-        return Ok(Exit::Done);
+        let is_complete = report(input, &converted, out);
+        let length = human_duration(converted.duration_s());
+        out.note(format!("{}: {length} at {} Hz", output.display(), converted.rate_hz));
+        return Ok(if is_complete { Exit::Done } else { Exit::Problems });
     }
     convert_many(&inputs, &output, conversion, out)
 }
@@ -79,10 +79,15 @@ fn convert_one(source: &Path, target: &Path, conversion: Conversion) -> Result<C
     convert(&Recording::open(source)?, conversion, target)
 }
 
-fn note_clipped(source: &Path, converted: Converted, out: &Printer) {
+/// Notes clipping, and reports a recording that was cut off; `false` for the latter.
+fn report(source: &Path, converted: &Converted, out: &Printer) -> bool {
     if converted.n_clipped > 0 {
         out.note(format!("{}: {} samples were too loud and are clipped", source.display(), converted.n_clipped));
     }
+    if let Some(missing) = &converted.incomplete {
+        out.problem(format!("{missing}; the rest was converted"));
+    }
+    converted.incomplete.is_none()
 }
 
 /// Converts all recordings into a directory; failures are reported and the rest continues.
@@ -108,7 +113,7 @@ fn convert_many(sources: &[PathBuf], target: &Path, conversion: Conversion, out:
     for ((source, _), result) in pairs.iter().zip(results) {
         match result {
             Ok(converted) => {
-                note_clipped(source, converted, out);
+                n_problems += usize::from(!report(source, &converted, out));
                 total_s += converted.duration_s();
                 n_done += 1;
             }

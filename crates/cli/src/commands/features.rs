@@ -68,8 +68,11 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     for problem in &summary.problems {
         out.problem(problem);
     }
+    for missing in &summary.incomplete {
+        out.problem(format!("{missing}; the features are those of the rest"));
+    }
     out.note(describe(&summary, &config, start.elapsed().as_secs_f64(), &path));
-    Ok(if n_problems + summary.problems.len() == 0 { Exit::Done } else { Exit::Problems })
+    Ok(if n_problems + summary.problems.len() + summary.incomplete.len() == 0 { Exit::Done } else { Exit::Problems })
 }
 
 fn describe(summary: &Summary, config: &FeaturesConfig, elapsed_s: f64, path: &Path) -> String {

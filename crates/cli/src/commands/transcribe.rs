@@ -1,5 +1,6 @@
 //! `srf transcribe`: transcribes recordings, a pipe or a microphone.
 
+mod channels;
 pub(crate) mod files;
 mod live;
 #[cfg(feature = "mic")]
@@ -8,10 +9,13 @@ mod stdin;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::ensure;
+use anyhow::{bail, ensure};
 use srf::{StreamOptions, Units};
+use srf_audio::RawFormat;
 use srf_text::output::Format;
 
+use self::channels::Channels;
+use self::stdin::Sound;
 use super::recognition::{DecodingArgs, EndpointArgs, ModelArgs};
 use super::thread_pool;
 use crate::Exit;
@@ -20,7 +24,7 @@ use crate::printer::Printer;
 /// Write down what is said in recordings
 ///
 /// Recordings of any kind and rate, on all cores; their results are the same alone, together and streamed.
-/// From stdin come WAV or other recordings, or raw 16-bit samples (little-endian, mono).
+/// Stdin (`-`) may be a recording of any format, or raw 16-bit samples with `--raw`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -28,7 +32,8 @@ Examples:
   srf transcribe recordings/ --format srt --out subtitles/
   srf transcribe data/timit/test.jsonl --format trn > hyp.trn
   srf transcribe talk.wav --format json --nbest 5
-  arecord -f S16_LE -r 16000 -t raw | srf transcribe - --stream
+  srf transcribe call.wav --channels split
+  arecord -f S16_LE -r 16000 -t raw | srf transcribe - --raw --stream
   ffmpeg -i film.mkv -f wav - | srf transcribe - --format vtt > film.vtt")]
 pub(crate) struct Args {
     /// Recordings, directories of them, JSONL manifests, Kaldi data directories, `wav.scp` files, or `-` for stdin
@@ -58,13 +63,21 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "inputs")]
     mic: bool,
 
-    /// Sample rate of raw samples on stdin [default: that of the model]
+    /// Stdin has no header: 16-bit samples, little-endian, mono
+    #[arg(long)]
+    raw: bool,
+
+    /// Sample rate of raw samples on stdin; implies --raw [default: the model's rate]
     #[arg(long, value_name = "HZ")]
     rate: Option<u32>,
 
-    /// Take stdin for raw samples, whatever it looks like
-    #[arg(long)]
-    raw: bool,
+    /// Transcribe only this channel, counted from 0
+    #[arg(long, value_name = "N")]
+    channel: Option<usize>,
+
+    /// How recordings of several channels are transcribed
+    #[arg(long, value_enum, default_value_t = ChannelMode::Mix, conflicts_with = "channel")]
+    channels: ChannelMode,
 
     /// Threads [default: all cores]
     #[arg(long, value_name = "N")]
@@ -77,11 +90,39 @@ pub(crate) struct Args {
     endpoint: EndpointArgs,
 }
 
+#[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
+enum ChannelMode {
+    /// The mean of all channels
+    Mix,
+    /// Each channel by itself, as a speaker of its own
+    Split,
+}
+
 pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
-    let Args { inputs, model, format, out: dir, stream, chunk_ms, mic, rate, raw, threads, decoding, endpoint } = args;
+    let Args {
+        inputs,
+        model,
+        format,
+        out: dir,
+        stream,
+        chunk_ms,
+        mic,
+        raw,
+        rate,
+        channel,
+        channels,
+        threads,
+        decoding,
+        endpoint,
+    } = args;
     ensure!((1.0..=60_000.0).contains(&chunk_ms), "--chunk-ms is {chunk_ms}, expected 1 to 60000");
     let is_stdin = inputs.iter().any(|input| input == Path::new("-"));
     ensure!(!is_stdin || inputs.len() == 1, "`-` (stdin) cannot be combined with other inputs");
+    let channels = match (channel, channels) {
+        (Some(channel), _) => Channels::Only(channel),
+        (None, ChannelMode::Split) => Channels::Split,
+        (None, ChannelMode::Mix) => Channels::Mix,
+    };
     let endpoint = endpoint.resolve()?;
     let recognizer = model.open()?;
     if recognizer.labels().units() == Units::Phones && format == Format::Text && !decoding.has_lexicon() {
@@ -93,21 +134,23 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     if stream && !recognizer.can_stream() {
         out.note("this model needs the whole utterance: results come at the end of each recording");
     }
-    let live = live::Live { recognizer: &recognizer, options: &options, chunk_ms, out };
+    let live = live::Live { recognizer: &recognizer, options: &options, channels, chunk_ms, out };
     if mic {
         return microphone(&live, sink);
     }
     if is_stdin {
-        let sound = stdin::open(
-            stdin::Raw { is_forced: raw, rate_hz: rate.unwrap_or(recognizer.features().sample_rate_hz) },
-            out,
-        )?;
-        return live.pipe(sound, stream, sink);
+        let Some(channel) = channels.of_pipe() else {
+            bail!("stdin cannot be split into channels; choose one with `--channel N`, or give a file")
+        };
+        let model_hz = recognizer.features().sample_rate_hz;
+        let is_raw = raw || rate.is_some();
+        let raw = is_raw.then(|| RawFormat { rate_hz: rate.unwrap_or(model_hz), n_channels: 1 });
+        return live.pipe(Sound::stdin(raw, channel)?, stream, sink);
     }
     if stream {
         return live.files(&inputs, sink);
     }
-    thread_pool(threads)?.install(|| files::transcribe(&recognizer, &inputs, &options, sink, out))
+    thread_pool(threads)?.install(|| files::transcribe(&recognizer, &inputs, &options, channels, sink, out))
 }
 
 #[cfg(feature = "mic")]
@@ -118,6 +161,6 @@ fn microphone(live: &live::Live<'_>, sink: files::Sink<'_>) -> anyhow::Result<Ex
 #[cfg(not(feature = "mic"))]
 fn microphone(_live: &live::Live<'_>, _sink: files::Sink<'_>) -> anyhow::Result<Exit> {
     anyhow::bail!(
-        "this `srf` was built without the microphone; build it with `--features mic`, or pipe: `arecord -t raw ... | srf transcribe -`"
+        "this `srf` was built without the microphone; build it with `--features mic`, or pipe: `arecord -t raw ... | srf transcribe - --raw`"
     )
 }

@@ -17,6 +17,9 @@ pub(super) fn format(transcript: &Transcript) -> String {
     if let Some(path) = &transcript.path {
         object["path"] = path.to_string_lossy().into();
     }
+    if let Some(incomplete) = &transcript.incomplete {
+        object["incomplete"] = incomplete.as_str().into();
+    }
     object.to_string() + "\n"
 }
 

@@ -34,7 +34,8 @@ fn small() -> Transcript {
         ..Segment::default()
     };
     let (id, path, channel) = ("a 1".into(), Some("d/a 1.wav".into()), "A".into());
-    Transcript { id, path, channel, duration_s: 2.0, segments: vec![segment, Segment::default()] }
+    let segments = vec![segment, Segment::default()];
+    Transcript { id, path, channel, duration_s: 2.0, segments, ..Transcript::default() }
 }
 
 #[test]

@@ -206,6 +206,9 @@ fn measure(corpus: &mut Corpus, watcher: &dyn Watcher, problems: &mut Problems) 
 /// The length of a recording: what its header says, or, where it says nothing, what is in it.
 pub(crate) fn length_s(path: &Path) -> Result<f64, Fault> {
     let recording = srf_audio::Recording::open(path)?;
+    if let Some(cut_off) = recording.incomplete() {
+        return Err(cut_off.into());
+    }
     let length_s = match recording.info().duration_s() {
         Some(length_s) => length_s,
         None => counted_length_s(&recording)?,

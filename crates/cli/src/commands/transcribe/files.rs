@@ -8,6 +8,7 @@ use anyhow::{Context as _, bail};
 use srf::{Recognizer, StreamOptions};
 use srf_text::output::{Format, Transcript};
 
+use super::channels::Channels;
 use crate::Exit;
 use crate::commands::inputs::{self, Inputs};
 use crate::printer::Printer;
@@ -57,7 +58,7 @@ impl<'a> Sink<'a> {
         self.format == Format::Text && self.dir.is_none() && !self.has_ids
     }
 
-    /// Writes one transcript.
+    /// Writes one transcript; an error if it is of a recording that was cut off.
     pub(crate) fn write(&mut self, transcript: &Transcript) -> anyhow::Result<()> {
         self.n_empty += usize::from(transcript.text().trim().is_empty());
         let Some(dir) = &self.dir else { return self.print(transcript) };
@@ -66,7 +67,8 @@ impl<'a> Sink<'a> {
             bail!("`{}` was already written for another recording of that name", path.display());
         }
         let text = transcript.format(self.format);
-        fs::write(&path, text).with_context(|| format!("could not write `{}`", path.display()))
+        fs::write(&path, text).with_context(|| format!("could not write `{}`", path.display()))?;
+        complete(transcript)
     }
 
     fn print(&mut self, transcript: &Transcript) -> anyhow::Result<()> {
@@ -80,7 +82,8 @@ impl<'a> Sink<'a> {
             Some((_heading, rows)) if self.format == Format::Csv && !is_first => rows,
             _ => &text,
         };
-        Ok(self.out.bytes(text.as_bytes())?)
+        self.out.bytes(text.as_bytes())?;
+        complete(transcript)
     }
 }
 
@@ -106,10 +109,11 @@ fn file_name(id: &str) -> String {
 }
 
 /// Recognises all of `inputs`, on the threads of the pool this runs in.
-pub(crate) fn transcribe(
+pub(super) fn transcribe(
     recognizer: &Recognizer,
     inputs: &[PathBuf],
     options: &StreamOptions,
+    channels: Channels,
     mut sink: Sink<'_>,
     out: &Printer,
 ) -> anyhow::Result<Exit> {
@@ -117,6 +121,7 @@ pub(crate) fn transcribe(
     if utterances.is_empty() {
         bail!("there is no recording in what was given");
     }
+    let utterances = channels.apply(utterances, recognizer, out);
     sink.expect(utterances.len())?;
     sink.write_ids(inputs);
     let progress = out.progress("transcribe", utterances.len() as u64);
@@ -132,7 +137,12 @@ pub(crate) fn transcribe(
     Ok(if n_problems == 0 { Exit::Done } else { Exit::Problems })
 }
 
-/// Tells of a problem and goes on, unless the reader of our stdout is gone.
+/// An error if the recording was cut off.
+pub(crate) fn complete(transcript: &Transcript) -> anyhow::Result<()> {
+    transcript.incomplete.as_ref().map_or(Ok(()), |missing| bail!("{missing}; the rest was transcribed"))
+}
+
+/// Reports a problem and goes on, unless the reader of our stdout is gone.
 pub(crate) fn keep_on(
     result: anyhow::Result<()>,
     n_problems: &mut usize,

@@ -1,25 +1,27 @@
-//! Sound as it comes: chunks in, partial results on the terminal and segments on stdout as soon as they end.
+//! Streaming: partial results on the terminal and segments on stdout as soon as they end.
 
 use std::path::PathBuf;
 
 use anyhow::{bail, ensure};
-use srf::{Recognizer, Stream, StreamOptions, Transcript};
-use srf_audio::Recording;
+use srf::{Recognizer, Stream, StreamOptions, Transcript, channel_name};
 use srf_audio::features::cmvn::CmvnStats;
+use srf_audio::{Channel, Recording};
 
-use super::files::{Sink, keep_on, without_delays};
+use super::channels::Channels;
+use super::files::{Sink, complete, keep_on, without_delays};
 use super::stdin::Sound;
 use crate::Exit;
 use crate::commands::inputs::{self, Inputs};
 use crate::printer::Printer;
 
-/// More than this cannot be gathered before it is recognised: three hours at 48 kHz.
+/// More than this is not gathered before it is recognised: three hours at 48 kHz.
 const MAX_GATHERED_SAMPLES: usize = 1 << 29;
 
 /// What is needed to listen.
 pub(super) struct Live<'a> {
     pub(super) recognizer: &'a Recognizer,
     pub(super) options: &'a StreamOptions,
+    pub(super) channels: Channels,
     pub(super) chunk_ms: f64,
     pub(super) out: &'a Printer,
 }
@@ -29,14 +31,21 @@ impl Live<'_> {
     pub(super) fn files(&self, inputs: &[PathBuf], mut sink: Sink<'_>) -> anyhow::Result<Exit> {
         let Inputs { utterances, mut n_problems } = inputs::gather(inputs, self.out);
         ensure!(!utterances.is_empty(), "there is no recording in what was given");
+        let utterances = self.channels.apply(utterances, self.recognizer, self.out);
         sink.expect(utterances.len())?;
         sink.write_ids(inputs);
         for utterance in &utterances {
             let listened = Recording::open(&utterance.path).map_err(anyhow::Error::from).and_then(|recording| {
                 let sound = Sound::Recording(recording, utterance.selection);
-                let statistics =
-                    if self.wants_statistics() { Some(self.recognizer.statistics(utterance)?) } else { None };
-                self.listen(sound, statistics, &utterance.id, &mut sink)
+                let by_speaker = self.recognizer.is_by_speaker();
+                let statistics = if by_speaker { Some(self.recognizer.statistics(utterance)?) } else { None };
+                let transcript = Transcript {
+                    id: utterance.id.clone(),
+                    path: Some(utterance.path.clone()),
+                    channel: channel_name(utterance.selection.channel),
+                    ..Transcript::default()
+                };
+                self.listen(sound, statistics, transcript, &mut sink)
             });
             keep_on(listened, &mut n_problems, |problem| self.out.problem(problem))?;
         }
@@ -45,55 +54,55 @@ impl Live<'_> {
 
     /// What comes through a pipe; `is_live` shows results as they come.
     pub(super) fn pipe(&self, sound: Sound, is_live: bool, mut sink: Sink<'_>) -> anyhow::Result<Exit> {
-        let id = "stdin";
-        if !self.recognizer.needs_statistics() {
-            if is_live {
-                self.listen(sound, None, id, &mut sink)?;
-            } else {
-                let transcript = self.hear(sound, None, id, false)?;
-                sink.write(&without_delays(transcript))?;
-            }
-            return Ok(Exit::Done);
-        }
-        if is_live {
+        if is_live && self.recognizer.needs_statistics() {
             bail!(srf::StartStreamError::NoSpeakerStatistics);
         }
-        // Heard twice: first for the speaker's statistics.
-        let (samples, rate_hz) = gather(sound)?;
-        let statistics = Some(self.recognizer.statistics_of(&samples, rate_hz)?);
-        let transcript = self.hear(Sound::Samples(samples, rate_hz), statistics, id, false)?;
-        sink.write(&without_delays(transcript))?;
-        Ok(Exit::Done)
+        let transcribed = if is_live {
+            self.listen(sound, None, nameless("stdin"), &mut sink)
+        } else if self.recognizer.is_by_speaker() {
+            // Read twice: first for the statistics of the speaker.
+            let (samples, rate_hz, incomplete) = gather(sound)?;
+            let statistics = Some(self.recognizer.statistics_of(&samples, rate_hz)?);
+            let transcript = Transcript { incomplete, ..nameless("stdin") };
+            let transcript = self.hear(Sound::Samples(samples, rate_hz), statistics, transcript, false)?;
+            sink.write(&without_delays(transcript))
+        } else {
+            let transcript = self.hear(sound, None, nameless("stdin"), false)?;
+            sink.write(&without_delays(transcript))
+        };
+        let mut n_problems = 0;
+        keep_on(transcribed, &mut n_problems, |problem| self.out.problem(problem))?;
+        Ok(if n_problems == 0 { Exit::Done } else { Exit::Problems })
     }
 
-    /// Listens to one sound and writes what was said.
+    /// Listens to one sound and writes the result.
     pub(super) fn listen(
         &self,
         sound: Sound,
         statistics: Option<CmvnStats>,
-        id: &str,
+        transcript: Transcript,
         sink: &mut Sink<'_>,
     ) -> anyhow::Result<()> {
         let shows_lines = sink.shows_lines();
-        let transcript = self.hear(sound, statistics, id, shows_lines)?;
-        if shows_lines { Ok(()) } else { sink.write(&transcript) }
+        let transcript = self.hear(sound, statistics, transcript, shows_lines)?;
+        if shows_lines { complete(&transcript) } else { sink.write(&transcript) }
     }
 
-    /// Gives a sound to a stream chunk by chunk; with `shows_lines` segments are printed when they end.
+    /// Feeds a sound to a stream chunk by chunk. With `shows_lines` segments are printed when they end and forgotten,
+    /// so that the memory of an endless stream does not grow; otherwise they are added to `transcript`.
     fn hear(
         &self,
         sound: Sound,
         statistics: Option<CmvnStats>,
-        id: &str,
+        mut transcript: Transcript,
         shows_lines: bool,
     ) -> anyhow::Result<Transcript> {
         let options = StreamOptions { statistics, ..self.options.clone() };
         let mut stream = self.recognizer.stream(&options)?;
-        let mut transcript = Transcript { id: id.to_owned(), channel: "A".to_owned(), ..Transcript::default() };
         let chunk_samples = |rate_hz: u32| ((self.chunk_ms / 1000.0 * f64::from(rate_hz)) as usize).max(1);
         let mut pending: Vec<f32> = Vec::new();
         let mut rate_hz = self.recognizer.features().sample_rate_hz;
-        sound.each(&mut |samples, its_rate_hz| {
+        let incomplete = sound.each(&mut |samples, its_rate_hz| {
             rate_hz = its_rate_hz;
             pending.extend_from_slice(samples);
             let n_whole = pending.len() / chunk_samples(rate_hz) * chunk_samples(rate_hz);
@@ -106,6 +115,7 @@ impl Live<'_> {
         })?;
         stream.accept(&pending, rate_hz)?;
         transcript.duration_s = stream.accepted_s();
+        transcript.incomplete = transcript.incomplete.or(incomplete);
         stream.flush();
         self.show(&mut stream, &mut transcript, shows_lines)?;
         self.out.partial("");
@@ -130,22 +140,23 @@ impl Live<'_> {
         }
         Ok(())
     }
-
-    fn wants_statistics(&self) -> bool {
-        self.recognizer.is_by_speaker()
-    }
 }
 
-/// All samples of a sound.
-fn gather(sound: Sound) -> anyhow::Result<(Vec<f32>, u32)> {
+/// The transcript of what has no file.
+pub(super) fn nameless(id: &str) -> Transcript {
+    Transcript { id: id.to_owned(), channel: channel_name(Channel::Mix), ..Transcript::default() }
+}
+
+/// All samples of a sound, their rate, and what is missing of it.
+fn gather(sound: Sound) -> anyhow::Result<(Vec<f32>, u32, Option<String>)> {
     let (mut all, mut rate_hz) = (Vec::new(), 0);
-    sound.each(&mut |samples, its_rate_hz| {
+    let incomplete = sound.each(&mut |samples, its_rate_hz| {
         rate_hz = its_rate_hz;
         all.extend_from_slice(samples);
         if MAX_GATHERED_SAMPLES < all.len() {
-            bail!("stdin has more than {MAX_GATHERED_SAMPLES} samples, too many for a model that hears them twice");
+            bail!("stdin has more than {MAX_GATHERED_SAMPLES} samples, too many for a model that needs them twice");
         }
         Ok(())
     })?;
-    Ok((all, rate_hz))
+    Ok((all, rate_hz, incomplete))
 }

@@ -31,7 +31,7 @@ pub(super) fn listen(live: &Live<'_>, mut sink: Sink<'_>) -> anyhow::Result<Exit
         // Nobody listens any more if this fails.
         let _ = stop.send(Vec::new());
     });
-    live.listen(Sound::Live(receiver, rate_hz), None, "microphone", &mut sink)?;
+    live.listen(Sound::Microphone(receiver, rate_hz), None, super::live::nameless("microphone"), &mut sink)?;
     Ok(Exit::Done)
 }
 
