@@ -107,7 +107,11 @@ fn recordings_that_were_cut_off_are_transcribed_and_reported() {
         piped(dir.path(), &["transcribe", "-", "--stream"], half),
     ] {
         assert_eq!((output.status.code(), stdout(&output)), (Some(1), expected.clone()));
-        assert!(stderr(&output).contains("ends after 16000 samples, but its header claims 32000"), "{}", stderr(&output));
+        assert!(
+            stderr(&output).contains("ends after 16000 samples, but its header claims 32000"),
+            "{}",
+            stderr(&output)
+        );
     }
     let json = stdout(&srf(dir.path(), &["transcribe", "half.wav", "--format", "json"]));
     assert!(json.contains("\"incomplete\":\""), "{json}");

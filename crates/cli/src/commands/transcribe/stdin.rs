@@ -21,7 +21,10 @@ impl Sound {
 
     /// Calls `take` with all samples, a block at a time, and their rate; returns what is missing of a recording that
     /// was cut off.
-    pub(super) fn each(self, take: &mut dyn FnMut(&[f32], u32) -> anyhow::Result<()>) -> anyhow::Result<Option<String>> {
+    pub(super) fn each(
+        self,
+        take: &mut dyn FnMut(&[f32], u32) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Option<String>> {
         match self {
             Self::Samples(samples, rate_hz) => take(&samples, rate_hz).map(|()| None),
             Self::Recording(recording, selection) => {
