@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, bail};
 
-use crate::{licences, tidy};
+use crate::{api, licences, tidy};
 
 const STEPS: &[(&str, &[&str])] = &[
     ("formatting", &["fmt", "--all", "--check"]),
@@ -19,6 +19,7 @@ const STEPS: &[(&str, &[&str])] = &[
 pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     tidy::run(root)?;
     licences::run(root)?;
+    api::check(root)?;
     for (name, args) in STEPS {
         let start = Instant::now();
         let status = Command::new(env!("CARGO"))

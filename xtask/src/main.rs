@@ -1,5 +1,6 @@
-//! Development tasks: `cargo xtask ci | tidy | licences | golden FILE...`.
+//! Development tasks: `cargo xtask api | ci | tidy | licences | golden FILE...`.
 
+mod api;
 mod ci;
 mod golden;
 mod licences;
@@ -11,11 +12,12 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match args.first().map(String::as_str) {
+        Some("api") => api::write(&root()),
         Some("ci") => ci::run(&root()),
         Some("golden") => golden::run(&args[1..]),
         Some("licences") => licences::run(&root()),
         Some("tidy") => tidy::run(&root()),
-        _ => Err(anyhow::anyhow!("expected `ci`, `golden`, `licences` or `tidy`, found `{}`", args.join(" "))),
+        _ => Err(anyhow::anyhow!("expected `api`, `ci`, `golden`, `licences` or `tidy`, found `{}`", args.join(" "))),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
