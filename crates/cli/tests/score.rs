@@ -72,8 +72,8 @@ fn speakers_and_frequent_errors_are_listed() {
     let shown = stdout(&srf(work.path(), &arguments));
     assert!(shown.contains("ann          1       6      1      1      0   33.33"), "{shown}");
     assert!(shown.contains("     1  (nothing) -> is"), "{shown}");
-    assert!(shown.contains("  said   the cat SAT on THE mat"), "{shown}");
-    assert!(shown.contains("  heard  the cat *** on A   mat"), "{shown}");
+    assert!(shown.contains("  ref  the cat SAT on THE mat"), "{shown}");
+    assert!(shown.contains("  hyp  the cat *** on A   mat"), "{shown}");
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn the_page_needs_no_network() {
 }
 
 #[test]
-fn a_test_of_another_size_is_told_of() {
+fn a_test_of_another_size_is_noted() {
     let work = tempfile::tempdir().unwrap();
     let lines: String = (0..333).map(|n| format!("word (440c{n:04})")).collect::<Vec<_>>().join("\n");
     fs::write(work.path().join("ref.trn"), lines).unwrap();
@@ -117,7 +117,7 @@ fn systems_are_compared_in_one_table_and_a_sentence() {
     for test in ["MAPSSWE", "McNemar", "sign", "Wilcoxon"] {
         assert!(shown.contains(test), "{shown}");
     }
-    assert!(shown.contains("only 2 segments with errors, too few to tell which is better"), "{shown}");
+    assert!(shown.contains("only 2 segments with errors, too few to decide which is better"), "{shown}");
     let again = srf(work.path(), &["compare", "ref.trn", "hyp.trn", "good.trn"]);
     assert_eq!(shown, stdout(&again), "the same seed gives the same table");
 }
@@ -129,4 +129,14 @@ fn the_comparison_as_json_names_its_tests() {
     let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(value["comparisons"][0]["tests"][1]["test"], "McNemar");
     assert!((value["comparisons"][0]["tests"][1]["p"].as_f64().unwrap() - 0.5).abs() < 1e-12);
+}
+
+#[test]
+fn control_characters_in_ids_do_not_reach_the_terminal() {
+    let work = tempfile::tempdir().unwrap();
+    fs::write(work.path().join("ref.txt"), "a-\x1b[31m1 the cat\n").unwrap();
+    fs::write(work.path().join("hyp.txt"), "a-\x1b[31m1 a \x1b[2J\n").unwrap();
+    let output = srf(work.path(), &["score", "ref.txt", "hyp.txt", "--alignments", "--speakers", "--confusions"]);
+    let shown = stdout(&output);
+    assert!(!shown.contains('\x1b') && shown.contains("a-\\u{1b}[31m1"), "{shown}");
 }

@@ -1,62 +1,70 @@
-//! The cheapest way to turn a reference into a hypothesis: two networks of words in, their pairs out.
+//! Alignment of a reference and a hypothesis at the least cost.
 //!
-//! A missing or an extra word costs 3 and a wrong one 4, so one wrong word is cheaper than a missing
-//! beside an extra one, and those are cheaper than two wrong ones. An optional word is left out for 2,
-//! and `@`, which stands for nothing, for 0.001. Of ways that cost the same, a pair wins over a missing
-//! or an extra word, an extra word over a missing one, and otherwise what comes first in the file; sums
-//! are kept in `f32`, as NIST's scorer keeps them, because that decides between nearly equal readings.
+//! A deletion or an insertion costs 3 and a substitution 4, so one substitution is cheaper than a deletion and an
+//! insertion, and those are cheaper than two substitutions. Deleting an optional word costs 2, and `@`, the empty
+//! alternative, 0.001. Of equal costs a pair wins over a deletion or insertion, an insertion over a deletion, and
+//! otherwise what comes first in the file. Sums are kept in `f32`, as in NIST's scorer, because that decides between
+//! nearly equal readings.
 
-use super::network::Network;
-use super::word::Word;
+use crate::network::Network;
+use crate::word::Word;
 
-/// What became of a word.
+/// How a pair of words counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names are the usual ones")]
 pub enum Verdict {
-    /// It was recognised.
     Correct,
-    /// Another word was recognised in its place.
     Substitution,
-    /// It was left out.
     Deletion,
-    /// It was not spoken.
     Insertion,
 }
 
-/// A word of the reference beside what was recognised.
+impl Verdict {
+    /// The letter that NIST's reports show.
+    pub(crate) fn letter(self) -> u8 {
+        match self {
+            Self::Correct => b'C',
+            Self::Substitution => b'S',
+            Self::Deletion => b'D',
+            Self::Insertion => b'I',
+        }
+    }
+}
+
+/// A word of the reference and the recognised word.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pair {
-    /// The word of the reference; none for an insertion.
+    /// `None` for an insertion.
     pub reference: Option<Word>,
-    /// The recognised word; none for a deletion, without letters for an optional word left out.
+    /// `None` for a deletion; an empty word for an optional word left out.
     pub hypothesis: Option<Word>,
-    /// What this pair counts as.
+    /// How this pair counts.
     pub verdict: Verdict,
 }
 
-/// All words of an utterance, paired.
+/// All pairs of an utterance, from the first word to the last.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs, reason = "the name says it")]
 pub struct Alignment {
-    /// From the first word to the last.
     pub pairs: Vec<Pair>,
 }
 
-/// What a pair of words costs.
+/// What the cost of a pair of words depends on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cost {
-    /// By spelling.
+    /// Whether the spellings are equal.
     #[default]
     Spelling,
-    /// By how far apart their times are; the spelling decides only between equals.
+    /// How far apart the times are; the spelling decides between equal costs.
     Times,
 }
 
-/// An utterance beyond what fits in memory.
+/// The alignment would not fit in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{n_reference} against {n_hypothesis} words is too much for one alignment, at most {MAX_CELLS} pairs fit")]
+#[allow(missing_docs, reason = "the message says what the fields are")]
 pub struct TooLongError {
-    /// Words of the reference.
     pub n_reference: usize,
-    /// Words of the hypothesis.
     pub n_hypothesis: usize,
 }
 
@@ -214,7 +222,7 @@ fn align_networks(reference: &Network, hypothesis: &Network, cost: Cost) -> Vec<
     table.trace()
 }
 
-/// The indices that may stand before `index`.
+/// The indices that may precede `index`.
 fn before(network: &Network, index: u32) -> impl Iterator<Item = u32> + Clone + '_ {
     let listed = network.before.get(index as usize - 1).map_or(&[][..], |before| &before[..]);
     let only = if network.is_linear() { Some(index - 1) } else { None };

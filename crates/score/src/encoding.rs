@@ -1,7 +1,7 @@
-//! How bytes become characters: a line of text in, its lower or upper case and its characters out.
+//! Characters and case of transcripts, by encoding and language.
 //!
-//! NIST's scorer works on bytes and folds case for the 26 Latin letters only, unless told of an
-//! encoding and a language; both rules are kept here so that its files come out byte for byte.
+//! NIST's scorer works on bytes and folds case for the 26 Latin letters only, unless it is given an encoding and a
+//! language; both rules are kept here so that its files come out byte for byte.
 
 /// What the bytes of a transcript mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,29 +15,22 @@ pub enum Encoding {
     Utf8(Language),
 }
 
-/// Which letters beyond A to Z have a case.
+/// Which letters beyond A to Z have a case; none for `Generic`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Language {
-    /// None.
     #[default]
     Generic,
-    /// Turkish, with its dotted and dotless i.
     Turkish,
-    /// Vietnamese.
     Vietnamese,
-    /// Lithuanian.
     Lithuanian,
-    /// Kurmanji Kurdish.
     Kurmanji,
-    /// Cebuano.
     Cebuano,
-    /// Kazakh.
     Kazakh,
-    /// Mongolian.
     Mongolian,
-    /// Guarani, whose g with tilde is one character.
+    /// G with tilde is one character.
     Guarani,
-    /// Ukrainian, with all of the Cyrillic block.
+    /// All of the Cyrillic block.
     Ukrainian,
     /// Every letter that Unicode gives exactly one other case; NIST's scorer has no name for it.
     Any,

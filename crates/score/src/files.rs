@@ -1,49 +1,42 @@
-//! Two files of any known format: their contents in, a scored system and what is amiss out.
+//! Scores two files of any known format, and finds the formats.
 
 use std::collections::HashSet;
 
-use super::encoding::{Encoding, Language};
-use super::network::{Characters, Reading};
-use super::pairing::{Options, PairError, SpeakerId, by_id, by_segment, by_time};
-use super::read::{ReadTranscriptError, Source};
-use super::system::{Heading, System};
-use super::trn::{self, TrnOptions, TrnUtterance};
-use super::{ctm, stm};
+use crate::encoding::{Encoding, Language};
+use crate::formats::{self, ReadTranscriptError, Source, TrnOptions, TrnUtterance, check_unique, id_name};
+use crate::network::{Characters, Reading};
+use crate::pairing::{PairError, PairOptions, SpeakerId, score_by_segment, score_by_time, score_utterances};
+use crate::system::{Heading, System};
 
-/// How a file is laid out.
+/// The format of a file; `Text` is Kaldi's `id words`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names are those of the formats")]
 pub enum Format {
-    /// `words (id)`.
     Trn,
-    /// `id words`, as Kaldi has it.
     Text,
-    /// Segments with times.
     Stm,
-    /// Words with times.
     Ctm,
 }
 
-/// What is compared.
+/// What is compared: words, characters without blanks, or phones, which are written like words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Unit {
-    /// Words.
     #[default]
     Word,
-    /// Characters, blanks aside.
     Character,
-    /// Phones, which are written like words.
     Phone,
 }
 
-/// What is done about utterances the hypothesis lacks.
+/// What to do about utterances that the hypothesis lacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Missing {
-    /// Nothing is scored.
+    /// Scores nothing.
     #[default]
     Refuse,
-    /// All their words count as deleted.
+    /// Counts their words as deletions.
     Count,
-    /// They are left out.
+    /// Leaves them out.
     Skip,
 }
 
@@ -54,7 +47,7 @@ pub struct FileOptions<'a> {
     pub unit: Unit,
     /// Rewrites every line first, for instance to fold phones into fewer classes.
     pub rewrite: Option<&'a dyn Fn(&str) -> String>,
-    /// What is done about missing utterances.
+    /// What to do about missing utterances.
     pub missing: Missing,
     /// Whether capitals matter.
     pub is_case_sensitive: bool,
@@ -64,7 +57,7 @@ pub struct FileOptions<'a> {
     pub fragments: bool,
 }
 
-/// A scored system and what was noticed.
+/// A scored system and its problems.
 pub struct ScoredFiles {
     /// The scores.
     pub system: System,
@@ -117,14 +110,14 @@ impl Format {
     /// The format the lines of `source` have.
     pub fn detect(source: &Source) -> Option<Self> {
         let lines: Vec<&[u8]> = source.lines().map(|line| line.text).take(200).collect();
-        let is_number = |field: Option<&&[u8]>| field.is_some_and(|field| ctm::seconds(field).is_some());
-        let fields: Vec<Vec<&[u8]>> = lines.iter().map(|line| ctm::split_fields(line).take(6).collect()).collect();
+        let is_number = |field: Option<&&[u8]>| field.is_some_and(|field| formats::seconds(field).is_some());
+        let fields: Vec<Vec<&[u8]>> = lines.iter().map(|line| formats::split_fields(line).take(6).collect()).collect();
         let all = |holds: &dyn Fn(&Vec<&[u8]>) -> bool| !fields.is_empty() && fields.iter().all(holds);
         if lines.iter().all(|line| line.trim_ascii_end().ends_with(b")") && line.contains(&b'(')) && !lines.is_empty() {
             Some(Self::Trn)
         } else if all(&|f| is_number(f.get(3)) && is_number(f.get(4))) {
             Some(Self::Stm)
-        } else if all(&|f| f.len() >= 5 && (ctm::is_mark(f[4]) || is_number(f.get(2)) && is_number(f.get(3)))) {
+        } else if all(&|f| f.len() >= 5 && (formats::is_mark(f[4]) || is_number(f.get(2)) && is_number(f.get(3)))) {
             Some(Self::Ctm)
         } else {
             (!lines.is_empty()).then_some(Self::Text)
@@ -158,38 +151,38 @@ pub fn score(
             score_by_id((reference, r), (hypothesis, h), heading, options)
         }
         (Format::Stm, Format::Ctm) => {
-            let folded = options.is_case_sensitive;
-            stm::check_times(reference, &stm::parse(reference, ENCODING, folded)?)?;
-            let notes = told_of_order(&[hypothesis], options)?;
-            let outcome = by_segment::score(reference, hypothesis, heading, &pair_options, &mut 0)?;
-            let missing = outcome.missing;
-            refuse_missing(hypothesis, &missing, outcome.system.n_utterances(), options)?;
-            Ok(ScoredFiles { system: outcome.system, missing, extra: Vec::new(), notes })
+            let segments = formats::parse_stm(reference, ENCODING, options.is_case_sensitive)?;
+            formats::check_times(reference, &segments)?;
+            let notes = order_problems(&[hypothesis], options)?;
+            let scores = score_by_segment(reference, hypothesis, heading, &pair_options, &mut 0)?;
+            let (system, missing) = (scores.system, scores.missing);
+            refuse_missing(hypothesis, &missing, system.n_utterances(), options)?;
+            Ok(ScoredFiles { system, missing, extra: Vec::new(), notes })
         }
         (Format::Ctm, Format::Ctm) => {
-            let notes = told_of_order(&[reference, hypothesis], options)?;
-            let outcome = by_time::score(reference, hypothesis, heading, &pair_options, &mut 0)?;
-            Ok(ScoredFiles { system: outcome.system, missing: Vec::new(), extra: Vec::new(), notes })
+            let notes = order_problems(&[reference, hypothesis], options)?;
+            let system = score_by_time(reference, hypothesis, heading, &pair_options, &mut 0)?.system;
+            Ok(ScoredFiles { system, missing: Vec::new(), extra: Vec::new(), notes })
         }
         (reference, hypothesis) => Err(ScoreFilesError::Formats { reference, hypothesis }),
     }
 }
 
-/// Words out of order are scored as they stand, but told of.
-fn told_of_order(sources: &[&Source], options: FileOptions<'_>) -> Result<Vec<String>, ScoreFilesError> {
+/// Words out of order are scored as they are, but reported.
+fn order_problems(sources: &[&Source], options: FileOptions<'_>) -> Result<Vec<String>, ScoreFilesError> {
     let mut notes = Vec::new();
     for source in sources {
-        let words = ctm::parse(source, ENCODING, options.is_case_sensitive)?;
-        notes.extend(ctm::check_order(source, &words).err().map(|error| error.to_string()));
+        let words = formats::parse_ctm(source, ENCODING, options.is_case_sensitive)?;
+        notes.extend(formats::check_order(source, &words).err().map(|error| error.to_string()));
     }
     Ok(notes)
 }
 
-fn pair_options(options: FileOptions<'_>) -> Options {
+fn pair_options(options: FileOptions<'_>) -> PairOptions {
     let characters = (options.unit == Unit::Character).then(Characters::default);
     let FileOptions { fragments, optional_words, .. } = options;
     let reading = Reading { fragments, optional_words, characters, encoding: ENCODING };
-    Options { reading, is_case_sensitive: options.is_case_sensitive, ..Options::default() }
+    PairOptions { reading, is_case_sensitive: options.is_case_sensitive, ..PairOptions::default() }
 }
 
 fn refuse_missing(
@@ -217,15 +210,15 @@ fn score_by_id(
 ) -> Result<ScoredFiles, ScoreFilesError> {
     let references = read_utterances(reference, r_format, options)?;
     let mut hypotheses = read_utterances(hypothesis, h_format, options)?;
-    trn::check_unique(reference, &references)?;
-    trn::check_unique(hypothesis, &hypotheses)?;
+    check_unique(reference, &references)?;
+    check_unique(hypothesis, &hypotheses)?;
     let ids = |utterances: &[TrnUtterance]| utterances.iter().map(|u| u.id.clone()).collect::<HashSet<_>>();
     let (r_ids, h_ids) = (ids(&references), ids(&hypotheses));
     let lacking: Vec<&TrnUtterance> = references.iter().filter(|r| !h_ids.contains(&r.id)).collect();
-    let missing: Vec<String> = lacking.iter().map(|r| trn::name(&r.id).into_owned()).collect();
+    let missing: Vec<String> = lacking.iter().map(|r| id_name(&r.id).into_owned()).collect();
     refuse_missing(hypothesis, &missing, references.len(), options)?;
     let is_extra = |h: &TrnUtterance| !r_ids.contains(&h.id);
-    let extra = hypotheses.iter().filter(|h| is_extra(h)).map(|h| trn::name(&h.id).into_owned()).collect();
+    let extra = hypotheses.iter().filter(|h| is_extra(h)).map(|h| id_name(&h.id).into_owned()).collect();
     hypotheses.retain(|h| !is_extra(h));
     if options.missing == Missing::Count {
         hypotheses.extend(lacking.iter().map(|r| TrnUtterance { text: [].into(), ..(*r).clone() }));
@@ -233,9 +226,8 @@ fn score_by_id(
     let has_separator = |h: &TrnUtterance| h.id.iter().any(|b| matches!(b, b'-' | b'_'));
     let is_split = !hypotheses.is_empty() && hypotheses.iter().all(has_separator);
     let speaker_id = if is_split { SpeakerId::BeforeSeparator } else { SpeakerId::FirstThree };
-    let options = Options { speaker_id, ..pair_options(options) };
-    let system =
-        by_id::score_utterances((reference, &references), (hypothesis, &hypotheses), heading, &options, &mut 0)?;
+    let options = PairOptions { speaker_id, ..pair_options(options) };
+    let system = score_utterances((reference, &references), (hypothesis, &hypotheses), heading, &options, &mut 0)?;
     Ok(ScoredFiles { system, missing, extra, notes: Vec::new() })
 }
 
@@ -246,7 +238,7 @@ fn read_utterances(
 ) -> Result<Vec<TrnUtterance>, ReadTranscriptError> {
     let is_case_sensitive = options.is_case_sensitive;
     let mut utterances = if format == Format::Trn {
-        trn::parse(source, TrnOptions { encoding: ENCODING, is_case_sensitive, drops_unfinished_line: false })?
+        formats::parse_trn(source, TrnOptions { encoding: ENCODING, is_case_sensitive, drops_unfinished_line: false })?
     } else {
         read_text(source, is_case_sensitive)?
     };

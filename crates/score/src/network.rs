@@ -1,11 +1,9 @@
-//! What an utterance may sound like: text with alternatives in, a network of words out.
+//! Networks of words: text with alternatives such as `so { um / uh / @ } what`, of which an alignment picks the best.
 //!
-//! `so { um / uh / @ } what` has three readings; the alignment picks the one nearest the other side.
-//! The order in which words enter a node is the order of the file, since it decides between readings
-//! that cost the same.
+//! The order in which words enter a node is the order of the file, since it decides between readings of equal cost.
 
-use super::encoding::Encoding;
-use super::word::{NOTHING, Word};
+use crate::encoding::Encoding;
+use crate::word::{NOTHING, Word, escape_semicolons};
 
 /// How words are prepared before they are compared.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,17 +37,14 @@ pub(crate) enum Item {
 /// Why text could not be read as words and alternatives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the messages say what they are")]
 pub enum ReadAlternativesError {
-    /// `{` without its `}`.
     #[error("`{{` is never closed by a `}}`")]
     Unclosed,
-    /// `{ }` or `{ / }`.
     #[error("nothing stands between `{{` and `}}`, not even `@`")]
     Empty,
-    /// A brace glued to a word.
     #[error("`{{` stands inside a word, a space is expected before it")]
     Glued,
-    /// Braces deeper than any transcript has.
     #[error("`{{` is nested deeper than {MAX_DEPTH} times")]
     TooDeep,
 }
@@ -223,14 +218,7 @@ fn cut_word(word: Word, characters: Characters, encoding: Encoding) -> Vec<Word>
     let mut start_s = word.start_s;
     let mut words = Vec::with_capacity(pieces.len());
     for piece in pieces {
-        let mut token = Vec::with_capacity(piece.len() + 2);
-        for byte in &piece {
-            if *byte == b';' {
-                token.push(b'\\');
-            }
-            token.push(*byte);
-        }
-        let mut part = Word::parse(&token).at(start_s, duration_s).with_confidence(word.confidence);
+        let mut part = Word::parse(&escape_semicolons(&piece)).at(start_s, duration_s).with_confidence(word.confidence);
         part.duration_s = duration_s;
         if word.is_optional() {
             part.text = [b"(", &*part.text, b")"].concat().into();
@@ -322,7 +310,7 @@ impl Graph {
         }
     }
 
-    /// Cuts every word into characters, node by node, depth first: a word that is cut goes behind the
+    /// Cuts every word into characters, node by node, depth first: a word that is cut goes after the
     /// others that enter the same node, so this order decides later between equal readings.
     fn cut_words(&mut self, characters: Characters, encoding: Encoding) {
         let mut pending = vec![0];
@@ -427,7 +415,7 @@ mod tests {
     #[test]
     fn runs_of_ascii_may_stay_together_and_hyphens_go() {
         let characters = Some(Characters { keep_ascii: true, drop_hyphens: true });
-        let encoding = Encoding::Utf8(super::super::encoding::Language::Generic);
+        let encoding = Encoding::Utf8(crate::encoding::Language::Generic);
         let reading = Reading { characters, encoding, ..Reading::default() };
         let network = Network::parse("ab-c日本d".as_bytes(), reading).unwrap();
         assert_eq!(spellings(&network), ["abc", "日", "本", "d"]);

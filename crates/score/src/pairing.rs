@@ -1,45 +1,52 @@
-//! Which utterance of the hypothesis belongs to which of the reference: two files in, a scored system out.
+//! Pairs the utterances of a reference and a hypothesis and aligns them.
 //!
-//! One way for each pair of formats: `trn` by utterance ids, `ctm` against `stm` by segments of time,
-//! `ctm` against `ctm` by stretches of time that both sides leave free.
+//! One way for each pair of formats: `trn` by utterance ids, `ctm` against `stm` by segments of time, `ctm` against
+//! `ctm` by stretches of time between which both sides are silent.
 
-pub mod by_id;
-pub mod by_segment;
-pub mod by_time;
+mod by_segment;
+mod by_time;
 
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
-use super::align::Cost;
-use super::network::Reading;
-use super::read::ReadTranscriptError;
+use rayon::prelude::*;
+
+pub use by_segment::{ChannelProgress, SegmentProgress, SegmentScores, score_by_segment};
+pub use by_time::{TimeScores, score_by_time};
+
+use crate::align::{Alignment, Cost, align};
+use crate::formats::{ReadTranscriptError, Source, TrnOptions, TrnUtterance, check_unique, id_name, parse_trn};
+use crate::network::{Network, Reading};
+use crate::system::{Heading, ScoredUtterance, System, Traits};
+use crate::word::Text;
 
 /// What is compared, and how.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Options {
+pub struct PairOptions {
     /// How words are prepared.
     pub reading: Reading,
     /// Whether capitals matter.
     pub is_case_sensitive: bool,
-    /// What a pair of words costs.
+    /// What the cost of a pair of words depends on.
     pub cost: Cost,
-    /// Segments without any recognised word at either end are left out.
+    /// Leaves out segments before the first and after the last recognised word.
     pub reduces_reference: bool,
-    /// Words outside of the segments are left out.
+    /// Leaves out words outside of the segments.
     pub reduces_hypothesis: bool,
-    /// Where the speaker stands in an utterance id.
+    /// Which part of an utterance id names the speaker.
     pub speaker_id: SpeakerId,
 }
 
-/// Where the speaker stands in an utterance id.
+/// Which part of an utterance id names the speaker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SpeakerId {
     /// The first three characters.
     #[default]
     FirstThree,
-    /// What comes before the first `-`, or else before the first `_`.
+    /// The part before the first `-`, or else before the first `_`.
     BeforeSeparator,
-    /// The whole of it.
-    Whole,
+    /// All of it.
+    All,
 }
 
 /// Why two files could not be scored against each other.
@@ -57,11 +64,7 @@ pub enum PairError {
     MoreHypothesis { path: PathBuf, line: usize, file: String, channel: String },
     #[error("`{}` ends before file `{file}` of `{}`", path.display(), other.display())]
     EndsEarly { path: PathBuf, file: String, other: PathBuf },
-    #[error(
-        "{}:{line}: found file `{found}`, expected `{expected}` as in `{}`",
-        path.display(),
-        other.display()
-    )]
+    #[error("{}:{line}: found file `{found}`, expected `{expected}` as in `{}`", path.display(), other.display())]
     OtherFile { path: PathBuf, line: usize, found: String, expected: String, other: PathBuf },
     #[error("`{}` has one channel of file `{file}`, but `{}` has two", path.display(), other.display())]
     NoSecondChannel { path: PathBuf, file: String, other: PathBuf },
@@ -85,4 +88,113 @@ impl PairError {
 
 fn lossy(text: &[u8]) -> String {
     String::from_utf8_lossy(text).into_owned()
+}
+
+/// Scores every utterance of the `trn` file `hypothesis`; utterances that only the reference has are not looked at.
+pub fn score_by_id(
+    reference: &Source,
+    hypothesis: &Source,
+    heading: Heading,
+    options: &PairOptions,
+    sequence: &mut usize,
+) -> Result<System, PairError> {
+    let (encoding, is_case_sensitive) = (options.reading.encoding, options.is_case_sensitive);
+    let trn = TrnOptions { encoding, is_case_sensitive, drops_unfinished_line: true };
+    let (hypotheses, references) = (parse_trn(hypothesis, trn)?, parse_trn(reference, trn)?);
+    score_utterances((reference, &references), (hypothesis, &hypotheses), heading, options, sequence)
+}
+
+/// Like [`score_by_id`], with utterances that were already read.
+pub fn score_utterances(
+    (reference, references): (&Source, &[TrnUtterance]),
+    (hypothesis, hypotheses): (&Source, &[TrnUtterance]),
+    heading: Heading,
+    options: &PairOptions,
+    sequence: &mut usize,
+) -> Result<System, PairError> {
+    check_unique(hypothesis, hypotheses)?;
+    let references = find_references(reference, references, hypothesis, hypotheses)?;
+    let mut system = System::new(heading);
+    system.labels.add(hypothesis);
+    system.labels.add(reference);
+    let score = |(h, r): (&TrnUtterance, &&TrnUtterance)| {
+        let speaker = speaker(hypothesis, h, options.speaker_id)?;
+        Ok((speaker, align_texts((reference, r), (hypothesis, h), options)?))
+    };
+    let scored: Vec<_> = hypotheses.par_iter().zip(&references).map(score).collect::<Result<_, PairError>>()?;
+    let (characters, case_sensitive) = (options.reading.characters.is_some(), options.is_case_sensitive);
+    let traits = Traits { characters, case_sensitive, ..Traits::default() };
+    for (utterance, (speaker, alignment)) in hypotheses.iter().zip(scored) {
+        let (id, sequence_here) = (utterance.id.clone(), *sequence);
+        let scored = ScoredUtterance { id, sequence: sequence_here, traits, alignment, ..ScoredUtterance::default() };
+        system.add(&speaker, scored);
+        *sequence += 1;
+    }
+    Ok(system)
+}
+
+/// The reference of each hypothesis.
+fn find_references<'a>(
+    reference: &Source,
+    references: &'a [TrnUtterance],
+    hypothesis: &Source,
+    hypotheses: &[TrnUtterance],
+) -> Result<Vec<&'a TrnUtterance>, PairError> {
+    let wanted: HashSet<&[u8]> = hypotheses.iter().map(|h| &*h.id).collect();
+    let mut by_id: HashMap<&[u8], &TrnUtterance> = HashMap::with_capacity(references.len());
+    for utterance in references.iter().filter(|r| wanted.contains(&*r.id)) {
+        let first = *by_id.entry(&utterance.id).or_insert(utterance);
+        // NIST's scorer compares as far as the later text goes.
+        if !first.text.starts_with(&utterance.text) {
+            let (path, id) = (reference.path.clone(), id_name(&utterance.id).into_owned());
+            return Err(PairError::TwoReferences { path, line: utterance.line, id, first_line: first.line });
+        }
+    }
+    let find = |h: &TrnUtterance| {
+        by_id.get(&*h.id).copied().ok_or_else(|| PairError::NoReference {
+            path: hypothesis.path.clone(),
+            line: h.line,
+            id: id_name(&h.id).into_owned(),
+            reference: reference.path.clone(),
+        })
+    };
+    hypotheses.iter().map(find).collect()
+}
+
+fn align_texts(
+    (reference, r): (&Source, &TrnUtterance),
+    (hypothesis, h): (&Source, &TrnUtterance),
+    options: &PairOptions,
+) -> Result<Alignment, ReadTranscriptError> {
+    let r_network = parse_network(reference, r.line, &r.text, options)?;
+    let h_network = parse_network(hypothesis, h.line, &h.text, options)?;
+    let (path, line) = (&hypothesis.path, h.line);
+    let too_long = |source| ReadTranscriptError::TooLong { path: path.clone(), line, source };
+    align(&r_network, &h_network, options.cost).map_err(too_long)
+}
+
+fn parse_network(
+    file: &Source,
+    line: usize,
+    text: &[u8],
+    options: &PairOptions,
+) -> Result<Network, ReadTranscriptError> {
+    let error = |source| ReadTranscriptError::Alternatives { path: file.path.clone(), line, source };
+    Network::parse(text, options.reading).map_err(error)
+}
+
+fn speaker(file: &Source, utterance: &TrnUtterance, part: SpeakerId) -> Result<Text, ReadTranscriptError> {
+    let id = &*utterance.id;
+    let inside = &id[1..];
+    match part {
+        SpeakerId::All => Ok(id.into()),
+        SpeakerId::FirstThree => Ok(inside[..inside.len().min(3)].into()),
+        SpeakerId::BeforeSeparator => {
+            let end = [b'-', b'_'].iter().find_map(|separator| inside.iter().position(|b| b == separator));
+            end.map(|end| Text::from(&inside[..end])).ok_or_else(|| {
+                let (path, line) = (file.path.clone(), utterance.line);
+                ReadTranscriptError::NoSpeaker { path, line, id: lossy(id) }
+            })
+        }
+    }
 }

@@ -1,52 +1,112 @@
-//! Everything known about one recogniser on one test: alignments in, speakers and sums out.
+//! A scored recogniser: its speakers, their aligned utterances and the sums over them.
 
 use std::collections::HashMap;
+use std::iter::Sum;
+use std::ops::AddAssign;
 
-use super::align::{Alignment, Verdict};
-use super::counts::Counts;
-use super::labels::Labels;
-use super::word::Text;
+use crate::align::{Alignment, Verdict};
+use crate::formats::Labels;
+use crate::word::Text;
 
-/// What was switched on when an utterance was aligned, and what is known of its words.
+/// Numbers of right and wrong words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(clippy::struct_excessive_bools, reason = "independent facts, not the states of one thing")]
+#[allow(missing_docs, reason = "the names are the usual ones")]
+pub struct Counts {
+    pub correct: usize,
+    pub substitutions: usize,
+    pub deletions: usize,
+    pub insertions: usize,
+}
+
+impl Counts {
+    /// Words of the reference.
+    pub fn n_reference(&self) -> usize {
+        self.correct + self.substitutions + self.deletions
+    }
+
+    /// Words of the hypothesis.
+    pub fn n_hypothesis(&self) -> usize {
+        self.correct + self.substitutions + self.insertions
+    }
+
+    /// Wrong words of all kinds.
+    pub fn n_errors(&self) -> usize {
+        self.substitutions + self.deletions + self.insertions
+    }
+
+    /// Errors per word of the reference; `None` if the reference is empty.
+    pub fn error_rate(&self) -> Option<f64> {
+        (self.n_reference() > 0).then(|| self.n_errors() as f64 / self.n_reference() as f64)
+    }
+}
+
+impl From<&Alignment> for Counts {
+    fn from(alignment: &Alignment) -> Self {
+        let mut counts = Self::default();
+        for pair in &alignment.pairs {
+            *match pair.verdict {
+                Verdict::Correct => &mut counts.correct,
+                Verdict::Substitution => &mut counts.substitutions,
+                Verdict::Deletion => &mut counts.deletions,
+                Verdict::Insertion => &mut counts.insertions,
+            } += 1;
+        }
+        counts
+    }
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.correct += other.correct;
+        self.substitutions += other.substitutions;
+        self.deletions += other.deletions;
+        self.insertions += other.insertions;
+    }
+}
+
+impl Sum for Counts {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |mut sum, counts| {
+            sum += counts;
+            sum
+        })
+    }
+}
+
+/// How an utterance was aligned, and which times and confidences its words have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Traits {
-    /// Characters were compared.
     pub characters: bool,
-    /// Capitals mattered.
     pub case_sensitive: bool,
-    /// Words of the reference have times.
     pub reference_times: bool,
-    /// Words of the hypothesis have times.
     pub hypothesis_times: bool,
-    /// Words of the reference have confidences.
     pub reference_confidences: bool,
-    /// Words of the hypothesis have confidences.
     pub hypothesis_confidences: bool,
 }
 
 /// An aligned utterance.
 #[derive(Clone, Debug, Default)]
-pub struct Utterance {
+pub struct ScoredUtterance {
     /// The id with its brackets.
     pub id: Text,
-    /// The groups it belongs to.
+    /// The groups it belongs to: `<O,F>`.
     pub labels: Option<Text>,
     /// The recording it is from.
     pub file: Option<Text>,
     /// The channel it is from.
     pub channel: Option<Text>,
-    /// When the reference begins and ends, in seconds.
+    /// Start and end of the reference, in seconds.
     pub times_s: Option<(f64, f64)>,
-    /// Its place among all that were aligned.
+    /// Its position among all utterances that were aligned.
     pub sequence: usize,
-    /// What is known of its words.
+    /// How it was aligned.
     pub traits: Traits,
     /// The pairs of words.
     pub alignment: Alignment,
 }
 
-impl Utterance {
+impl ScoredUtterance {
     /// Its right and wrong words.
     pub fn counts(&self) -> Counts {
         Counts::from(&self.alignment)
@@ -61,30 +121,25 @@ impl Utterance {
 /// All utterances of a speaker.
 #[derive(Clone, Debug)]
 pub struct Speaker {
-    /// Who.
+    /// The speaker's name.
     pub name: Text,
     /// In the order they were aligned.
-    pub utterances: Vec<Utterance>,
-    /// Right and wrong words of all of them.
+    pub utterances: Vec<ScoredUtterance>,
+    /// Sums over the utterances.
     pub counts: Counts,
-    /// How many have an error.
+    /// Number of utterances with an error.
     pub n_wrong: usize,
 }
 
-/// How names and settings are shown in reports.
+/// Names and settings as reports show them.
 #[derive(Clone, Debug, Default)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Heading {
-    /// What the recogniser is called.
     pub title: String,
-    /// The reference file as it was named.
     pub reference: String,
-    /// The hypothesis file as it was named.
     pub hypothesis: String,
-    /// When it was scored.
     pub created: String,
-    /// Whether fragments matched.
     pub fragments: bool,
-    /// Whether optional words could be left out.
     pub optional_words: bool,
 }
 
@@ -93,7 +148,7 @@ pub struct Heading {
 pub struct System {
     /// Names and settings.
     pub heading: Heading,
-    /// In the order they first spoke.
+    /// In the order of their first utterances.
     pub speakers: Vec<Speaker>,
     /// Names of groups of utterances.
     pub labels: Labels,
@@ -101,18 +156,17 @@ pub struct System {
 }
 
 impl System {
-    /// A recogniser of which nothing was scored yet.
+    /// A system without utterances.
     pub fn new(heading: Heading) -> Self {
         Self { heading, ..Self::default() }
     }
 
-    /// How many utterances of `speaker` there are.
     pub(crate) fn n_utterances_of(&self, speaker: &Text) -> usize {
         self.index.get(speaker).map_or(0, |index| self.speakers[*index].utterances.len())
     }
 
     /// Adds an utterance of `speaker`.
-    pub fn add(&mut self, speaker: &Text, utterance: Utterance) {
+    pub fn add(&mut self, speaker: &Text, utterance: ScoredUtterance) {
         let index = *self.index.entry(speaker.clone()).or_insert_with(|| {
             let (utterances, counts) = (Vec::new(), Counts::default());
             self.speakers.push(Speaker { name: speaker.clone(), utterances, counts, n_wrong: 0 });
@@ -125,21 +179,30 @@ impl System {
     }
 
     /// All utterances, speaker by speaker.
-    pub fn utterances(&self) -> impl Iterator<Item = &Utterance> {
+    pub fn utterances(&self) -> impl Iterator<Item = &ScoredUtterance> {
         self.speakers.iter().flat_map(|speaker| &speaker.utterances)
     }
 
-    /// Right and wrong words of everybody.
+    /// The utterances in the order they were aligned, each with the index of its speaker and its number there from 0.
+    pub fn in_sequence(&self) -> Vec<(usize, usize, &ScoredUtterance)> {
+        let of = |(at, speaker): (usize, &'_ Speaker)| (0..speaker.utterances.len()).map(move |number| (at, number));
+        let places = self.speakers.iter().enumerate().flat_map(of);
+        let mut all: Vec<_> = places.map(|(at, number)| (at, number, &self.speakers[at].utterances[number])).collect();
+        all.sort_by_key(|(.., utterance)| utterance.sequence);
+        all
+    }
+
+    /// Sums over all speakers.
     pub fn counts(&self) -> Counts {
         self.speakers.iter().map(|speaker| speaker.counts).sum()
     }
 
-    /// How many utterances there are.
+    /// Number of utterances.
     pub fn n_utterances(&self) -> usize {
         self.speakers.iter().map(|speaker| speaker.utterances.len()).sum()
     }
 
-    /// How many utterances have an error.
+    /// Number of utterances with an error.
     pub fn n_wrong(&self) -> usize {
         self.speakers.iter().map(|speaker| speaker.n_wrong).sum()
     }

@@ -1,11 +1,11 @@
-//! One word of a transcript: a token as it stands in a file in, its spelling and its marks out.
+//! Words of a transcript: spelling, marks, times and confidence.
 
 use std::sync::Arc;
 
 /// Bytes of a transcript, shared between the places that show them.
 pub type Text = Arc<[u8]>;
 
-/// The spelling that stands for nothing at all inside alternatives.
+/// The spelling of the empty alternative.
 pub(crate) const NOTHING: &[u8] = b"@";
 
 /// A word to be aligned.
@@ -29,28 +29,19 @@ pub struct Word {
     pub confidence: f64,
 }
 
-/// Marks behind a word.
+/// The marks after a word, each after a semicolon.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Tags {
-    /// The text behind the first semicolon.
     pub first: Text,
-    /// The text behind the second semicolon.
     pub second: Text,
 }
 
 impl Word {
     /// A word of this spelling.
     pub fn new(text: impl Into<Text>) -> Self {
-        Self {
-            text: text.into(),
-            inner: None,
-            is_fragment: false,
-            tags: None,
-            start_s: 0.0,
-            end_s: 0.0,
-            duration_s: 0.0,
-            confidence: 0.0,
-        }
+        let (start_s, end_s, duration_s, confidence) = (0.0, 0.0, 0.0, 0.0);
+        Self { text: text.into(), inner: None, is_fragment: false, tags: None, start_s, end_s, duration_s, confidence }
     }
 
     /// A token as it stands in a file: `word`, `word;first;second`, `word*`; a backslash keeps a semicolon.
@@ -117,35 +108,22 @@ impl Word {
         if !self.is_fragment && !other.is_fragment {
             return a == b;
         }
-        match (cut(a), cut(b)) {
-            (Some(part), _) => part.is_in(b),
-            (None, Some(part)) => part.is_in(a),
-            (None, None) => a == b,
-        }
+        is_part(a, b).or_else(|| is_part(b, a)).unwrap_or(a == b)
     }
 }
 
-/// The spoken end of a fragment.
-enum Part<'a> {
-    Beginning(&'a [u8]),
-    End(&'a [u8]),
-}
-
-impl Part<'_> {
-    fn is_in(&self, word: &[u8]) -> bool {
-        match self {
-            Self::Beginning(part) => word.starts_with(part),
-            Self::End(part) => word.ends_with(part),
-        }
-    }
-}
-
-fn cut(spelling: &[u8]) -> Option<Part<'_>> {
-    match spelling {
-        [b'-', part @ ..] if !part.is_empty() => Some(Part::End(part)),
-        [part @ .., b'-'] if !part.is_empty() => Some(Part::Beginning(part)),
+/// Whether `word` begins or ends with the fragment; `None` if it is no fragment.
+fn is_part(fragment: &[u8], word: &[u8]) -> Option<bool> {
+    match fragment {
+        [b'-', part @ ..] if !part.is_empty() => Some(word.ends_with(part)),
+        [part @ .., b'-'] if !part.is_empty() => Some(word.starts_with(part)),
         _ => None,
     }
+}
+
+/// Text with a backslash before every semicolon, as [`Word::parse`] reads it.
+pub(crate) fn escape_semicolons(text: &[u8]) -> Vec<u8> {
+    text.split(|byte| *byte == b';').collect::<Vec<_>>().join(&b"\\;"[..])
 }
 
 fn split_at_semicolon(token: &[u8]) -> (&[u8], Option<&[u8]>) {

@@ -2,10 +2,9 @@
 
 use proptest::prelude::*;
 use srf_score::files::{self, FileOptions, Format, Missing};
-use srf_score::pairing::{Options, by_id, by_segment, by_time};
-use srf_score::read::Source;
-use srf_score::trn::TrnOptions;
-use srf_score::{Encoding, Heading, Language, Reading, ctm, stm, trn};
+use srf_score::formats::{self, Source, TrnOptions};
+use srf_score::pairing::{PairOptions, score_by_id, score_by_segment, score_by_time};
+use srf_score::{Encoding, Heading, Language, Reading};
 
 fn source(name: &str, text: impl Into<Vec<u8>>) -> Source {
     Source { path: name.into(), bytes: text.into() }
@@ -20,7 +19,7 @@ fn score(reference: &str, hypothesis: &str) -> Result<usize, String> {
 
 #[test]
 fn a_line_without_an_id_is_named() {
-    let error = trn::parse(&source("ref.trn", "a b (s-1)\nno id here\n"), TrnOptions::default()).unwrap_err();
+    let error = formats::parse_trn(&source("ref.trn", "a b (s-1)\nno id here\n"), TrnOptions::default()).unwrap_err();
     assert_eq!(error.to_string(), "ref.trn:2: no utterance id in brackets at the end of the line");
     assert!(error.hint().is_some());
 }
@@ -41,15 +40,18 @@ fn a_brace_that_is_never_closed_is_named() {
 fn bytes_that_are_not_utf8_are_named() {
     let r = source("ref.trn", b"a (s-1)\nb\xff (s-2)\n".to_vec());
     let options = TrnOptions { encoding: Encoding::Utf8(Language::Generic), ..TrnOptions::default() };
-    assert_eq!(trn::parse(&r, options).unwrap_err().to_string(), "ref.trn:2: bytes that are not UTF-8");
-    assert!(trn::parse(&r, TrnOptions::default()).is_ok(), "plain bytes are fine where no encoding is asked for");
+    assert_eq!(formats::parse_trn(&r, options).unwrap_err().to_string(), "ref.trn:2: bytes that are not UTF-8");
+    assert!(
+        formats::parse_trn(&r, TrnOptions::default()).is_ok(),
+        "plain bytes are fine where no encoding is asked for"
+    );
 }
 
 #[test]
 fn words_out_of_order_are_named() {
     let hyp = source("hyp.ctm", "f A 1.0 0.2 a\nf A 0.5 0.2 b\n");
-    let words = ctm::parse(&hyp, Encoding::Ascii, false).unwrap();
-    let error = ctm::check_order(&hyp, &words).unwrap_err();
+    let words = formats::parse_ctm(&hyp, Encoding::Ascii, false).unwrap();
+    let error = formats::check_order(&hyp, &words).unwrap_err();
     assert_eq!(error.to_string(), "hyp.ctm:2: begins at 0.5 s, but the line before it begins at 1 s");
     let r = source("ref.stm", "f A s 0.0 2.0 a b\n");
     let scored = files::score(&r, &hyp, "system", FileOptions::default()).unwrap();
@@ -58,30 +60,31 @@ fn words_out_of_order_are_named() {
 
 #[test]
 fn times_that_are_no_numbers_are_named() {
-    let error = ctm::parse(&source("hyp.ctm", ";; comment\nf A one 0.2 a\n"), Encoding::Ascii, false).unwrap_err();
+    let error =
+        formats::parse_ctm(&source("hyp.ctm", ";; comment\nf A one 0.2 a\n"), Encoding::Ascii, false).unwrap_err();
     assert_eq!(error.to_string(), "hyp.ctm:2: the start is `one`, expected a number of seconds");
-    let error = stm::parse(&source("ref.stm", "f A s 0.0 a b c\n"), Encoding::Ascii, false).unwrap_err();
+    let error = formats::parse_stm(&source("ref.stm", "f A s 0.0 a b c\n"), Encoding::Ascii, false).unwrap_err();
     assert_eq!(error.to_string(), "ref.stm:1: the end is `a`, expected a number of seconds");
 }
 
 #[test]
 fn too_few_fields_are_counted() {
-    let error = ctm::parse(&source("hyp.ctm", "f A 0.1 0.2\n"), Encoding::Ascii, false).unwrap_err();
+    let error = formats::parse_ctm(&source("hyp.ctm", "f A 0.1 0.2\n"), Encoding::Ascii, false).unwrap_err();
     assert_eq!(error.to_string(), "hyp.ctm:1: found 4 fields, expected at least 5 (file channel start duration word)");
 }
 
 #[test]
 fn a_segment_that_ends_before_it_begins_is_named() {
     let r = source("ref.stm", "f A s 2.0 1.0 a b\n");
-    let segments = stm::parse(&r, Encoding::Ascii, false).unwrap();
+    let segments = formats::parse_stm(&r, Encoding::Ascii, false).unwrap();
     assert_eq!(
-        stm::check_times(&r, &segments).unwrap_err().to_string(),
+        formats::check_times(&r, &segments).unwrap_err().to_string(),
         "ref.stm:1: ends at 1 s, before it begins at 2 s"
     );
 }
 
 #[test]
-fn missing_utterances_are_refused_unless_told_otherwise() {
+fn missing_utterances_are_refused_unless_asked_otherwise() {
     let (r, h) = (source("ref", "a b (s-1)\nc d (s-2)\n"), source("hyp", "a b (s-1)\n"));
     let with = |missing| {
         let options = FileOptions { missing, ..FileOptions::default() };
@@ -96,7 +99,7 @@ fn missing_utterances_are_refused_unless_told_otherwise() {
 #[test]
 fn a_hypothesis_without_reference_is_named() {
     let (r, h) = (source("ref", "a (s-1)\n"), source("hyp", "a (s-1)\nb (s-2)\n"));
-    let error = by_id::score(&r, &h, Heading::default(), TrnOptions::default(), &Options::default(), &mut 0);
+    let error = score_by_id(&r, &h, Heading::default(), &PairOptions::default(), &mut 0);
     assert_eq!(error.unwrap_err().to_string(), "hyp:2: utterance `s-2` is not in the reference `ref`");
 }
 
@@ -114,8 +117,8 @@ fn formats_are_told_by_their_lines() {
 fn a_last_line_without_its_end_counts_only_outside_of_sclite() {
     let r = source("ref", "a (s-1)\nb (s-2)");
     let options = |drops_unfinished_line| TrnOptions { drops_unfinished_line, ..TrnOptions::default() };
-    assert_eq!(trn::parse(&r, options(false)).unwrap().len(), 2);
-    assert_eq!(trn::parse(&r, options(true)).unwrap().len(), 1);
+    assert_eq!(formats::parse_trn(&r, options(false)).unwrap().len(), 2);
+    assert_eq!(formats::parse_trn(&r, options(true)).unwrap().len(), 1);
 }
 
 /// Lines made of the pieces parsers look for.
@@ -167,12 +170,21 @@ proptest! {
         let characters = Some(srf_score::Characters { keep_ascii: false, drop_hyphens: true });
         for encoding in [Encoding::Ascii, Encoding::Utf8(Language::Guarani)] {
             let reading = Reading { fragments: true, optional_words: true, characters, encoding };
-            let options = Options { reading, reduces_reference: true, reduces_hypothesis: true, ..Options::default() };
-            let trn_options = TrnOptions { encoding, ..TrnOptions::default() };
-            let _ = by_id::score(&r, &h, Heading::default(), trn_options, &options, &mut 0);
-            let _ = by_segment::score(&r, &h, Heading::default(), &options, &mut 0);
-            let _ = by_time::score(&r, &h, Heading::default(), &options, &mut 0);
+            let (reduces_reference, reduces_hypothesis) = (true, true);
+            let options = PairOptions { reading, reduces_reference, reduces_hypothesis, ..PairOptions::default() };
+            let _ = score_by_id(&r, &h, Heading::default(), &options, &mut 0);
+            let _ = score_by_segment(&r, &h, Heading::default(), &options, &mut 0);
+            let _ = score_by_time(&r, &h, Heading::default(), &options, &mut 0);
         }
         let _ = files::score(&r, &h, "system", FileOptions::default());
     }
+}
+
+#[test]
+fn more_bytes_than_any_transcript_has_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("huge.trn");
+    std::fs::File::create(&path).unwrap().set_len((1 << 29) + 1).unwrap();
+    let error = Source::load(&path).err().unwrap();
+    assert!(error.to_string().ends_with("has more than 536870912 bytes, the most that is read of a transcript"));
 }

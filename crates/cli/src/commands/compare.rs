@@ -9,25 +9,25 @@ use srf_score::compare::{
     Bootstrap, FEWEST_SEGMENTS, Interval, Outcome, Paired, Side, bootstrap, mapsswe, mcnemar, sign, wilcoxon,
 };
 use srf_score::files::{self, FileOptions, Missing, Unit};
-use srf_score::read::Source;
+use srf_score::formats::Source;
 
 use crate::Exit;
 use crate::printer::Printer;
 
-/// Tell whether one recogniser is better than another, and how sure that is
+/// Test whether one recogniser is significantly better than another
 #[derive(clap::Args)]
 #[command(after_help = "\
 The tests are those of NIST's sc_stats, two-tailed: matched pairs of segments (MAPSSWE), McNemar on
-utterances, sign and Wilcoxon on speakers. p is how likely a difference this large is between equals.
+utterances, sign and Wilcoxon on speakers. p is the probability of a difference this large between equally good systems.
 
 Examples:
   srf compare ref.trn baseline.trn mine.trn
   srf compare ref.stm a.ctm b.ctm c.ctm --json")]
 pub(crate) struct Args {
-    /// What was said
+    /// The reference transcript
     reference: PathBuf,
 
-    /// What was recognised, by two systems or more
+    /// The recognised text of two or more systems
     #[arg(required = true, num_args = 2.., value_name = "HYPOTHESIS")]
     hypotheses: Vec<PathBuf>,
 
@@ -35,11 +35,11 @@ pub(crate) struct Args {
     #[arg(long)]
     chars: bool,
 
-    /// Capitals matter
+    /// Distinguish upper and lower case
     #[arg(long)]
     case_sensitive: bool,
 
-    /// How many tests the bootstrap draws
+    /// Number of bootstrap draws
     #[arg(long, default_value_t = 10_000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     replications: u32,
 
@@ -52,7 +52,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// All that was found out about a pair of systems.
+/// The tests of a pair of systems.
 struct Comparison {
     first: usize,
     second: usize,
@@ -138,7 +138,7 @@ fn p_value(p: f64) -> String {
     if p < 0.001 { "<0.001".to_owned() } else { format!("{p:.3}") }
 }
 
-/// What the tests say in plain words; MAPSSWE decides, as it does at NIST.
+/// The tests in one sentence; MAPSSWE decides, as it does at NIST.
 fn sentence(comparison: &Comparison, a: &str, b: &str) -> String {
     let Bootstrap { first, second, .. } = &comparison.bootstrap;
     let (_, decisive) = &comparison.tests[0];
@@ -148,19 +148,17 @@ fn sentence(comparison: &Comparison, a: &str, b: &str) -> String {
     match decisive.winner() {
         _ if decisive.n_compared < FEWEST_SEGMENTS => {
             let n = decisive.n_compared;
-            format!("Between {a} and {b} there are only {n} segments with errors, too few to tell which is better.")
+            format!("Between {a} and {b} there are only {n} segments with errors, too few to decide which is better.")
         }
-        None => format!(
-            "The difference between {a} and {b} may well be chance ({p}); this test cannot tell which is better."
-        ),
+        None => format!("The difference between {a} and {b} may well be chance ({p}): not decided which is better."),
         Some(side) => {
             let (better, worse, change) = match side {
                 Side::First => (a, b, relative(second, first)),
                 Side::Second => (b, a, relative(first, second)),
             };
             format!(
-                "{better} makes {change} fewer errors than {worse}, and that is hardly chance ({p}); \
-                 {n_agreeing} of 4 tests find it significant at 0.05."
+                "{better} makes {change} fewer errors than {worse} ({p}); \
+                 {n_agreeing} of 4 tests find that significant at 0.05."
             )
         }
     }

@@ -1,4 +1,4 @@
-//! `srf sclite`: the arguments of NIST's sclite in, its files out, byte for byte.
+//! `srf sclite`: takes the arguments of NIST's sclite and writes its files, byte for byte.
 
 mod arguments;
 
@@ -9,14 +9,11 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use anyhow::Context as _;
-use srf_score::pairing::{by_id, by_segment, by_time};
-use srf_score::read::Source;
-use srf_score::report::alignments::{self, Layout};
-use srf_score::report::sgml::Separators;
-use srf_score::report::summary::{Confidences, Numbers};
-use srf_score::report::table::Sheet;
-use srf_score::report::{details, labelled, sentences, sgml, summary};
-use srf_score::trn::TrnOptions;
+use srf_score::formats::Source;
+use srf_score::pairing::{score_by_id, score_by_segment, score_by_time};
+use srf_score::report::Sheet;
+use srf_score::report::alignments::{self, Layout, Separators};
+use srf_score::report::summaries::{self, Confidences, Numbers};
 use srf_score::{Heading, System};
 
 use self::arguments::{Formats, Hypothesis, Plan, Report};
@@ -53,7 +50,7 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     let plan = arguments::parse(&arguments)?;
     let reference = Source::load(Path::new(&plan.reference))?;
     let mut runner = Runner { plan: &plan, out, sheet: Sheet::default(), sequence: 0 };
-    runner.tell("sclite: 2.10 TK Version 1.3\n")?;
+    runner.print_progress("sclite: 2.10 TK Version 1.3\n")?;
     let mut systems = Vec::new();
     for hypothesis in &plan.hypotheses {
         let system = runner.score(&reference, hypothesis)?;
@@ -62,10 +59,10 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     }
     if plan.pipes {
         for system in &systems {
-            runner.write_stdout(|out| Ok(sgml::write(out, system, Separators::PARTS)?))?;
+            runner.write_stdout(|out| Ok(alignments::write_sgml(out, system, Separators::PARTS)?))?;
         }
     }
-    runner.tell("\nSuccessful Completion\n")?;
+    runner.print_progress("\nSuccessful Completion\n")?;
     Ok(Exit::Done)
 }
 
@@ -77,8 +74,8 @@ struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    /// What sclite says on stdout while it works.
-    fn tell(&self, text: &str) -> anyhow::Result<()> {
+    /// What sclite prints on stdout while it works.
+    fn print_progress(&self, text: &str) -> anyhow::Result<()> {
         if self.plan.feedback >= 1 {
             self.out.bytes(text.as_bytes())?;
         }
@@ -87,7 +84,10 @@ impl Runner<'_> {
 
     fn score(&mut self, reference: &Source, hypothesis: &Hypothesis) -> anyhow::Result<System> {
         let plan = self.plan;
-        self.tell(&format!("Begin alignment of Ref File: '{}' and Hyp File: '{}'\n", plan.reference, hypothesis.path))?;
+        self.print_progress(&format!(
+            "Begin alignment of Ref File: '{}' and Hyp File: '{}'\n",
+            plan.reference, hypothesis.path
+        ))?;
         let source = Source::load(Path::new(&hypothesis.path))?;
         let heading = Heading {
             title: hypothesis.title.clone(),
@@ -105,48 +105,42 @@ impl Runner<'_> {
     }
 
     fn score_by_id(&mut self, reference: &Source, source: &Source, heading: Heading) -> anyhow::Result<System> {
-        let options = &self.plan.options;
-        let trn_options = TrnOptions {
-            encoding: options.reading.encoding,
-            is_case_sensitive: options.is_case_sensitive,
-            drops_unfinished_line: true,
-        };
-        let system = by_id::score(reference, source, heading, trn_options, options, &mut self.sequence)?;
-        self.tell(&told_of_utterances(&system))?;
+        let system = score_by_id(reference, source, heading, &self.plan.options, &mut self.sequence)?;
+        self.print_progress(&utterance_progress(&system))?;
         Ok(system)
     }
 
     fn score_by_segment(&mut self, reference: &Source, source: &Source, heading: Heading) -> anyhow::Result<System> {
-        let outcome = by_segment::score(reference, source, heading, &self.plan.options, &mut self.sequence)?;
-        for note in &outcome.notes {
+        let scores = score_by_segment(reference, source, heading, &self.plan.options, &mut self.sequence)?;
+        for note in &scores.notes {
             self.out.note(note);
         }
-        for channel in &outcome.channels {
-            self.tell(&format!("    Performing alignments for file '{}'.\n", channel.file))?;
-            for step in &channel.steps {
-                self.tell(&step.told)?;
-                self.out.bytes(step.forced.as_bytes())?;
+        for channel in &scores.channels {
+            self.print_progress(&format!("    Performing alignments for file '{}'.\n", channel.file))?;
+            for segment in &channel.segments {
+                self.print_progress(&segment.progress)?;
+                self.out.bytes(segment.forced.as_bytes())?;
             }
-            self.tell("\n")?;
+            self.print_progress("\n")?;
         }
-        Ok(outcome.system)
+        Ok(scores.system)
     }
 
     fn score_by_time(&mut self, reference: &Source, source: &Source, heading: Heading) -> anyhow::Result<System> {
         let options = &self.plan.options;
-        let outcome = by_time::score(reference, source, heading, options, &mut self.sequence)?;
+        let scores = score_by_time(reference, source, heading, options, &mut self.sequence)?;
         let kind = if options.cost == srf_score::Cost::Times { "Time-mediated" } else { "Word" };
-        for file in &outcome.files {
-            self.tell(&format!("    Performing {kind} alignments for file '{file}'.\n"))?;
+        for file in &scores.files {
+            self.print_progress(&format!("    Performing {kind} alignments for file '{file}'.\n"))?;
         }
-        Ok(outcome.system)
+        Ok(scores.system)
     }
 
     fn write_reports(&mut self, system: &System, hypothesis: &Hypothesis) -> anyhow::Result<()> {
         let root = self.root(hypothesis);
         for report in &self.plan.reports {
             let is_summary = matches!(report, Report::Percentages | Report::Counts);
-            if is_summary && Confidences::of(system) == Confidences::Some {
+            if is_summary && Confidences::of(system) == Confidences::OfSome {
                 self.out.note("Warning: Ignoring confidence scores in output");
             }
             match report {
@@ -185,14 +179,14 @@ impl Runner<'_> {
         let mut sheet = std::mem::take(&mut self.sheet);
         let written = self.write(&format!("{root}.{ending}"), what, |out| {
             match report {
-                Report::Percentages => summary::write(out, system, Numbers::Percentages, &mut sheet)?,
-                Report::Counts => summary::write(out, system, Numbers::Counts, &mut sheet)?,
-                Report::Labelled => labelled::write(out, system, &mut sheet)?,
+                Report::Percentages => summaries::write_summary(out, system, Numbers::Percentages, &mut sheet)?,
+                Report::Counts => summaries::write_summary(out, system, Numbers::Counts, &mut sheet)?,
+                Report::Labelled => summaries::write_groups(out, system, &mut sheet)?,
                 Report::Alignments => alignments::write_short(out, system, layout)?,
                 Report::FullAlignments => alignments::write_full(out, system, layout)?,
-                Report::Sgml => sgml::write(out, system, Separators::LINES)?,
-                Report::LineSgml => sgml::write(out, system, Separators::PARTS)?,
-                _ => details::write_all(out, system)?,
+                Report::Sgml => alignments::write_sgml(out, system, Separators::LINES)?,
+                Report::LineSgml => alignments::write_sgml(out, system, Separators::PARTS)?,
+                _ => alignments::write_details(out, system)?,
             }
             Ok(())
         });
@@ -207,12 +201,12 @@ impl Runner<'_> {
             if report == Report::Sentences {
                 let what = format!("Writing sentence scoring report for speaker '{name}' to");
                 self.write(&format!("{root}.snt.{name}"), &what, |out| {
-                    Ok(sentences::write(out, system, speaker, encoding)?)
+                    Ok(alignments::write_sentences(out, system, speaker, encoding)?)
                 })?;
             } else {
                 let what = format!("Writing speaker scoring report for '{name}' to");
                 self.write(&format!("{root}.spk.{name}"), &what, |out| {
-                    Ok(details::write_speaker(out, system, speaker)?)
+                    Ok(alignments::write_speaker_details(out, system, speaker)?)
                 })?;
             }
         }
@@ -228,7 +222,7 @@ impl Runner<'_> {
         if self.plan.to_stdout {
             return self.write_stdout(report);
         }
-        self.tell(&format!("    {what} '{path}'\n"))?;
+        self.print_progress(&format!("    {what} '{path}'\n"))?;
         let written = || -> anyhow::Result<()> {
             let mut out = BufWriter::new(File::create(path)?);
             report(&mut out)?;
@@ -244,26 +238,19 @@ impl Runner<'_> {
     }
 }
 
-/// The counter sclite shows for each utterance.
-fn told_of_utterances(system: &System) -> String {
-    let mut all: Vec<_> = system
-        .speakers
-        .iter()
-        .enumerate()
-        .flat_map(|(at, s)| s.utterances.iter().enumerate().map(move |(number, u)| (u.sequence, at, number + 1, s)))
-        .collect();
-    all.sort_by_key(|(sequence, ..)| *sequence);
-    let mut told = String::new();
+/// The counter sclite prints for each utterance.
+fn utterance_progress(system: &System) -> String {
+    let mut shown = String::new();
     let mut last = 0;
-    for (_, at, number, speaker) in all {
+    for (at, number, _) in system.in_sequence() {
         if at != last {
-            told.push('\n');
+            shown.push('\n');
             last = at;
         }
-        let name = String::from_utf8_lossy(&speaker.name);
-        let _ = write!(told, "\r    Alignment# {number} for speaker {name}          ");
+        let name = String::from_utf8_lossy(&system.speakers[at].name);
+        let _ = write!(shown, "\r    Alignment# {} for speaker {name}          ", number + 1);
     }
-    told + "\n\n"
+    shown + "\n\n"
 }
 
 /// A moment as C's `ctime` writes it, in universal time.

@@ -1,5 +1,6 @@
 //! `srf score`: error rates of a hypothesis, with confusions and alignments.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -7,20 +8,21 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::ValueEnum;
 use serde_json::json;
+use srf_base::shell::escape_controls;
 use srf_score::files::{self, FileOptions, KnownTest, Missing, ScoredFiles, Unit};
-use srf_score::read::Source;
-use srf_score::report::{details, html};
-use srf_score::{Counts, Pair, Speaker, System, Utterance, Verdict, trn};
+use srf_score::formats::{Source, id_name};
+use srf_score::report::{alignments, html};
+use srf_score::{Counts, Pair, ScoredUtterance, Speaker, System, Verdict};
 use srf_text::labels::fold::Folding;
 use srf_text::labels::timit::PhoneSet;
 
 use crate::Exit;
 use crate::printer::Printer;
 
-/// Tell how good recognised text is: word, character or phone error rate
+/// Measure the word, character or phone error rate of recognised text
 #[derive(clap::Args)]
 #[command(after_help = "\
-Formats are found by themselves: trn `words (id)`, Kaldi's text `id words`, stm and ctm.
+Formats are detected: trn `words (id)`, Kaldi's text `id words`, stm and ctm.
 Words are aligned at the costs of NIST's sclite, so the counts are those it reports.
 
 Examples:
@@ -30,13 +32,13 @@ Examples:
   srf score ref.stm hyp.ctm --html report.html")]
 #[allow(clippy::struct_excessive_bools, reason = "switches are independent of each other")]
 pub(crate) struct Args {
-    /// What was said
+    /// The reference transcript
     reference: PathBuf,
 
-    /// What was recognised
+    /// The recognised text
     hypothesis: PathBuf,
 
-    /// What is counted
+    /// The unit that is counted
     #[arg(long, short, value_enum, default_value_t)]
     unit: UnitArg,
 
@@ -44,15 +46,15 @@ pub(crate) struct Args {
     #[arg(long, value_parser = ["48", "39"], value_name = "CLASSES")]
     fold: Option<String>,
 
-    /// Make one of silences side by side; results are then not comparable with most published ones
+    /// Merge adjacent silences; the result is then not comparable with most published ones
     #[arg(long, requires = "fold")]
     merge_silences: bool,
 
-    /// What to do about utterances the hypothesis lacks
+    /// What to do about utterances that the hypothesis lacks
     #[arg(long, value_enum, default_value_t)]
     mode: ModeArg,
 
-    /// Capitals matter
+    /// Distinguish upper and lower case
     #[arg(long)]
     case_sensitive: bool,
 
@@ -72,11 +74,11 @@ pub(crate) struct Args {
     #[arg(long, short, value_name = "N", num_args = 0..=1, default_missing_value = "10")]
     confusions: Option<usize>,
 
-    /// Show every utterance with errors, word under word
+    /// Show every utterance with errors, reference above hypothesis
     #[arg(long, short)]
     alignments: bool,
 
-    /// Write a page for a browser
+    /// Write an HTML page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 
@@ -90,7 +92,7 @@ enum UnitArg {
     /// Word error rate
     #[default]
     Word,
-    /// Character error rate, blanks aside
+    /// Character error rate, without blanks
     Char,
     /// Phone error rate
     Phone,
@@ -139,9 +141,9 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     let scored = files::score(&Source::load(&reference)?, &Source::load(&hypothesis)?, &title, options)?;
     let is_usual = folding.is_none_or(|f| f.set == PhoneSet::Score39 && !f.merges_silences);
     let known = KnownTest::find(&scored.system, options.unit).filter(|_| is_usual);
-    let exit = tell_problems(&scored, options.missing, out);
+    let exit = print_problems(&scored, options.missing, out);
     if let Some(test) = known {
-        tell_other_size(&scored.system, test, out);
+        note_other_size(&scored.system, test, out);
     }
     let system = &scored.system;
     if let Some(path) = &html {
@@ -194,7 +196,7 @@ fn rate_name(unit: Unit) -> &'static str {
     }
 }
 
-/// The line everybody searches for.
+/// The error rate in the form of Kaldi's `compute-wer`.
 pub(crate) fn rate_line(name: &str, counts: &Counts) -> String {
     let rate = counts.error_rate().map_or_else(|| "undefined".to_owned(), |rate| format!("{:.2}", 100.0 * rate));
     let Counts { substitutions, deletions, insertions, .. } = *counts;
@@ -208,25 +210,26 @@ pub(crate) fn sentence_line(system: &System) -> String {
     format!("%SER {:.2} [ {n_wrong} / {n} ]", 100.0 * n_wrong as f64 / n.max(1) as f64)
 }
 
-/// Tells what does not fit, and whether anything does not.
-fn tell_problems(scored: &ScoredFiles, mode: Missing, out: &Printer) -> Exit {
+/// Reports what does not match; [`Exit::Problems`] if anything does not.
+fn print_problems(scored: &ScoredFiles, mode: Missing, out: &Printer) -> Exit {
     let ScoredFiles { missing, extra, notes, .. } = scored;
-    if let Some(first) = missing.first() {
+    let first_of = |ids: &[String]| ids.first().map(|id| escape_controls(id).into_owned());
+    if let Some(first) = first_of(missing) {
         let done = if mode == Missing::Count { "counted as deleted" } else { "left out" };
         out.problem(format_args!("{} utterances are missing and {done}, the first is `{first}`", missing.len()));
     }
-    if let Some(first) = extra.first() {
+    if let Some(first) = first_of(extra) {
         let n = extra.len();
         out.problem(format_args!("{n} utterances are not in the reference and not scored, the first is `{first}`"));
     }
     for note in notes {
-        out.problem(note);
+        out.problem(escape_controls(note));
     }
     if missing.is_empty() && extra.is_empty() && notes.is_empty() { Exit::Done } else { Exit::Problems }
 }
 
 /// A reference with as many utterances as a known test but another number of words is worth a note.
-fn tell_other_size(system: &System, test: KnownTest, out: &Printer) {
+fn note_other_size(system: &System, test: KnownTest, out: &Printer) {
     let n_reference = system.counts().n_reference();
     if n_reference != test.n_reference {
         let KnownTest { name, n_utterances, n_reference: expected, .. } = test;
@@ -246,7 +249,7 @@ fn write_html(path: &Path, system: &System, rate: &str) -> anyhow::Result<()> {
 }
 
 pub(crate) fn show_speakers(system: &System, out: &Printer) -> std::io::Result<()> {
-    let width = system.speakers.iter().map(|s| lossy(&s.name).chars().count()).max().unwrap_or(0).max(7);
+    let width = system.speakers.iter().map(|s| shown(&s.name).chars().count()).max().unwrap_or(0).max(7);
     out.line(format_args!(
         "{:<width$} {:>6} {:>7} {:>6} {:>6} {:>6} {:>7}",
         "speaker", "utts", "words", "sub", "del", "ins", "%"
@@ -254,7 +257,7 @@ pub(crate) fn show_speakers(system: &System, out: &Printer) -> std::io::Result<(
     for Speaker { name, utterances, counts, .. } in &system.speakers {
         let rate = counts.error_rate().map_or_else(|| "-".to_owned(), |rate| format!("{:.2}", 100.0 * rate));
         let Counts { substitutions, deletions, insertions, .. } = counts;
-        let (name, n, words) = (lossy(name), utterances.len(), counts.n_reference());
+        let (name, n, words) = (shown(name), utterances.len(), counts.n_reference());
         out.line(format_args!(
             "{name:<width$} {n:>6} {words:>7} {substitutions:>6} {deletions:>6} {insertions:>6} {rate:>7}"
         ))?;
@@ -262,29 +265,34 @@ pub(crate) fn show_speakers(system: &System, out: &Printer) -> std::io::Result<(
     out.line("")
 }
 
-fn lossy(text: &[u8]) -> std::borrow::Cow<'_, str> {
+fn lossy(text: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(text)
+}
+
+/// Text from a file, safe to print on a terminal.
+fn shown(text: &[u8]) -> String {
+    escape_controls(&lossy(text)).into_owned()
 }
 
 /// What a wrong pair of words is called in a list.
 fn error_name(pair: &Pair) -> Option<Vec<u8>> {
     let text = |word: &Option<srf_score::Word>| word.as_ref().map_or_else(Vec::new, |word| word.text.to_vec());
-    let (said, heard) = (text(&pair.reference), text(&pair.hypothesis));
+    let (reference, hypothesis) = (text(&pair.reference), text(&pair.hypothesis));
     match pair.verdict {
         Verdict::Correct => None,
-        Verdict::Substitution => Some([&*said, b" -> ", &*heard].concat()),
-        Verdict::Deletion => Some([&*said, b" -> (nothing)"].concat()),
-        Verdict::Insertion => Some([b"(nothing) -> ", &*heard].concat()),
+        Verdict::Substitution => Some([&*reference, b" -> ", &*hypothesis].concat()),
+        Verdict::Deletion => Some([&*reference, b" -> (nothing)"].concat()),
+        Verdict::Insertion => Some([b"(nothing) -> ", &*hypothesis].concat()),
     }
 }
 
 fn frequent_errors(system: &System) -> Vec<(Vec<u8>, usize)> {
-    details::count_words(&system.speakers.iter().collect::<Vec<_>>(), error_name)
+    alignments::count_words(&system.speakers.iter().collect::<Vec<_>>(), error_name)
 }
 
 fn show_confusions(system: &System, n: usize, out: &Printer) -> std::io::Result<()> {
     for (error, n) in frequent_errors(system).iter().take(n) {
-        out.line(format_args!("{n:>6}  {}", lossy(error)))?;
+        out.line(format_args!("{n:>6}  {}", shown(error)))?;
     }
     out.line("")
 }
@@ -294,18 +302,20 @@ fn show_alignments(system: &System, out: &Printer) -> std::io::Result<()> {
     let has_colour = !no_colour && std::io::stdout().is_terminal();
     for utterance in system.utterances().filter(|utterance| utterance.has_errors()) {
         let counts = utterance.counts();
-        out.line(format_args!("{}  {} / {}", trn::name(&utterance.id), counts.n_errors(), counts.n_reference()))?;
-        let (said, heard) = alignment_lines(utterance, has_colour);
-        out.line(format_args!("  said   {}", said.trim_end()))?;
-        out.line(format_args!("  heard  {}\n", heard.trim_end()))?;
+        let id = id_name(&utterance.id);
+        let id = escape_controls(&id);
+        out.line(format_args!("{id}  {} / {}", counts.n_errors(), counts.n_reference()))?;
+        let (reference, hypothesis) = alignment_lines(utterance, has_colour);
+        out.line(format_args!("  ref  {}", reference.trim_end()))?;
+        out.line(format_args!("  hyp  {}\n", hypothesis.trim_end()))?;
     }
     Ok(())
 }
 
-fn alignment_lines(utterance: &Utterance, has_colour: bool) -> (String, String) {
-    let (mut said, mut heard) = (String::new(), String::new());
+fn alignment_lines(utterance: &ScoredUtterance, has_colour: bool) -> (String, String) {
+    let (mut reference, mut hypothesis) = (String::new(), String::new());
     for pair in &utterance.alignment.pairs {
-        let text = |word: &Option<srf_score::Word>| word.as_ref().map(|word| lossy(&word.text).into_owned());
+        let text = |word: &Option<srf_score::Word>| word.as_ref().map(|word| shown(&word.text));
         let (a, b) = (text(&pair.reference), text(&pair.hypothesis));
         let width = |text: &Option<String>| text.as_ref().map_or(0, |text| text.chars().count());
         let columns = width(&a).max(width(&b));
@@ -315,7 +325,7 @@ fn alignment_lines(utterance: &Utterance, has_colour: bool) -> (String, String) 
             Verdict::Deletion => ("31", true),
             Verdict::Insertion => ("34", true),
         };
-        for (line, text) in [(&mut said, a), (&mut heard, b)] {
+        for (line, text) in [(&mut reference, a), (&mut hypothesis, b)] {
             let shown = text.unwrap_or_else(|| "*".repeat(columns));
             let shown = if is_wrong && !has_colour { shown.to_uppercase() } else { shown };
             let blanks = " ".repeat(columns.saturating_sub(shown.chars().count()) + 1);
@@ -324,7 +334,7 @@ fn alignment_lines(utterance: &Utterance, has_colour: bool) -> (String, String) 
             line.push_str(&blanks);
         }
     }
-    (said, heard)
+    (reference, hypothesis)
 }
 
 fn as_json(system: &System, unit: Unit) -> serde_json::Value {
@@ -335,14 +345,14 @@ fn as_json(system: &System, unit: Unit) -> serde_json::Value {
             "insertions": counts.insertions, "rate": counts.error_rate(),
         })
     };
-    let words = |utterance: &Utterance| -> Vec<serde_json::Value> {
+    let words = |utterance: &ScoredUtterance| -> Vec<serde_json::Value> {
         let text = |word: &Option<srf_score::Word>| word.as_ref().map(|word| lossy(&word.text).into_owned());
         utterance.alignment.pairs.iter().map(|pair| json!([text(&pair.reference), text(&pair.hypothesis)])).collect()
     };
     let utterances = system.speakers.iter().flat_map(|speaker| {
         speaker.utterances.iter().map(move |utterance| {
             json!({
-                "id": trn::name(&utterance.id), "speaker": lossy(&speaker.name),
+                "id": id_name(&utterance.id), "speaker": lossy(&speaker.name),
                 "counts": counts(&utterance.counts()), "words": words(utterance),
             })
         })

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::counts::Counts;
 use crate::network::Reading;
+use crate::system::Counts;
 
 fn words(text: &str) -> Network {
     Network::parse(text.as_bytes(), Reading::default()).unwrap()

@@ -1,10 +1,9 @@
 //! The tests of significance on systems small enough to check by hand.
 
 use super::*;
-use crate::pairing::{Options, SpeakerId, by_id};
-use crate::read::Source;
+use crate::formats::Source;
+use crate::pairing::{PairOptions, SpeakerId, score_by_id};
 use crate::system::Heading;
-use crate::trn::TrnOptions;
 
 fn source(lines: &[String]) -> Source {
     Source { path: "test.trn".into(), bytes: (lines.join("\n") + "\n").into_bytes() }
@@ -16,9 +15,9 @@ fn system(utterances: &[(&str, &str, &str)]) -> System {
     let side = |pick: fn(&(&str, &str, &str)) -> String| -> Vec<String> {
         utterances.iter().enumerate().map(|(at, u)| line(at, u.0, &pick(u))).collect()
     };
-    let options = Options { speaker_id: SpeakerId::BeforeSeparator, ..Options::default() };
+    let options = PairOptions { speaker_id: SpeakerId::BeforeSeparator, ..PairOptions::default() };
     let (r, h) = (source(&side(|u| u.1.to_owned())), source(&side(|u| u.2.to_owned())));
-    by_id::score(&r, &h, Heading::default(), TrnOptions::default(), &options, &mut 0).unwrap()
+    score_by_id(&r, &h, Heading::default(), &options, &mut 0).unwrap()
 }
 
 #[test]
@@ -66,17 +65,17 @@ fn mcnemar_is_the_binomial_test_of_utterances_only_one_got_right() {
 #[test]
 fn the_binomial_sums_to_one() {
     for n in [1, 7, 20, 21, 500] {
-        assert!((normal::at_most(n, n) - 1.0).abs() < 1e-9);
+        assert!((at_most(n, n) - 1.0).abs() < 1e-9);
     }
-    assert!((normal::at_most(1, 3) - 0.5).abs() < 1e-12);
+    assert!((at_most(1, 3) - 0.5).abs() < 1e-12);
 }
 
 #[test]
 fn the_normal_distribution_is_read_off_in_steps_of_a_hundredth() {
-    assert!((normal::below(1.96) - 0.975_002_1).abs() < 1e-7);
-    assert_eq!(normal::below(1.969), normal::below(1.96));
-    assert_eq!(normal::below(9.0), normal::below(5.14));
-    assert_eq!(normal::two_tailed(0.0), 1.0);
+    assert!((normal_below(1.96) - 0.975_002_1).abs() < 1e-7);
+    assert_eq!(normal_below(1.969), normal_below(1.96));
+    assert_eq!(normal_below(9.0), normal_below(5.14));
+    assert_eq!(two_tailed(0.0), 1.0);
 }
 
 #[test]

@@ -1,69 +1,64 @@
-//! Words with times against segments: a `ctm` and an `stm` file in, a scored system out.
+//! Scores words with times (`ctm`) against segments (`stm`).
 //!
-//! A word belongs to the first segment of its channel that ends after the middle of the word; what is
-//! left over belongs to the last. Files must come in the same order on both sides.
+//! A word belongs to the first segment of its channel that ends after the middle of the word; the remaining words
+//! belong to the last segment. Files must have the same order on both sides.
 
-use super::by_id::network;
-use super::{Options, PairError, lossy};
+use super::{PairError, PairOptions, lossy, parse_network};
 use crate::align::align;
-use crate::ctm::{self, Ctm, Mark};
+use crate::formats::{Ctm, CtmWord, Mark, ReadTranscriptError, Source, StmSegment, parse_ctm, parse_stm};
 use crate::network::Network;
-use crate::read::{ReadTranscriptError, Source};
-use crate::stm::{self, Segment};
-use crate::system::{Heading, System, Traits, Utterance};
+use crate::system::{Heading, ScoredUtterance, System, Traits};
 
-/// What was scored, and what was told on the way.
-pub struct Outcome {
+/// A scored system, and what NIST's scorer prints while it works.
+pub struct SegmentScores {
     /// The scored system.
     pub system: System,
-    /// Channels of the reference that the hypothesis lacks, in the words of NIST's scorer.
+    /// Messages on channels of the reference that the hypothesis lacks.
     pub notes: Vec<String>,
     /// The same channels as `file channel`.
     pub missing: Vec<String>,
-    /// What is shown of the work of each channel.
-    pub channels: Vec<Progress>,
+    /// The progress of each channel.
+    pub channels: Vec<ChannelProgress>,
 }
 
-/// What NIST's scorer tells of a channel while it works.
-pub struct Progress {
-    /// The recording.
+/// What NIST's scorer prints on a channel.
+#[allow(missing_docs, reason = "the names say it")]
+pub struct ChannelProgress {
     pub file: String,
-    /// What is told of each segment.
-    pub steps: Vec<Step>,
+    pub segments: Vec<SegmentProgress>,
 }
 
-/// What NIST's scorer tells of a segment.
-pub struct Step {
-    /// Where the work stands.
-    pub told: String,
-    /// What is told even when it is asked to be silent.
+/// What NIST's scorer prints on a segment: its progress, and what it prints even when asked to be silent.
+#[allow(missing_docs, reason = "the names say it")]
+pub struct SegmentProgress {
+    pub progress: String,
     pub forced: String,
 }
 
-/// A channel of the reference beside the words of the hypothesis, counted from 1 and included.
+/// A channel of the reference, and the words of the hypothesis from the first to the last, counted from 1.
 struct Channel<'a> {
-    segments: &'a [Segment],
+    segments: &'a [StmSegment],
     words: (usize, usize),
 }
 
 struct Scorer<'a> {
     sources: (&'a Source, &'a Source),
-    options: &'a Options,
+    options: &'a PairOptions,
     system: System,
     sequence: &'a mut usize,
 }
 
 /// Scores every segment of `reference`.
-pub fn score(
+pub fn score_by_segment(
     reference: &Source,
     hypothesis: &Source,
     heading: Heading,
-    options: &Options,
+    options: &PairOptions,
     sequence: &mut usize,
-) -> Result<Outcome, PairError> {
+) -> Result<SegmentScores, PairError> {
     let encoding = options.reading.encoding;
-    let segments = stm::parse(reference, encoding, options.is_case_sensitive)?;
-    let mut words = ctm::parse(hypothesis, encoding, options.is_case_sensitive)?;
+    let segments = parse_stm(reference, encoding, options.is_case_sensitive)?;
+    let mut words = parse_ctm(hypothesis, encoding, options.is_case_sensitive)?;
     if segments.is_empty() {
         return Err(ReadTranscriptError::Empty { path: reference.path.clone() }.into());
     }
@@ -77,7 +72,7 @@ pub fn score(
     system.labels.add(reference);
     system.labels.add(hypothesis);
     let (missing, notes) = lacking.into_iter().unzip();
-    Ok(Outcome { system, notes, missing, channels: progress })
+    Ok(SegmentScores { system, notes, missing, channels: progress })
 }
 
 /// A channel the hypothesis lacks, and what NIST's scorer says of it.
@@ -85,41 +80,36 @@ type Lacking = (String, String);
 
 /// Walks both files channel by channel; a channel the hypothesis lacks is scored against nothing.
 fn pair_channels<'a>(
-    segments: &'a [Segment],
+    segments: &'a [StmSegment],
     words: &Ctm,
     hypothesis: &Source,
 ) -> Result<(Vec<Channel<'a>>, Vec<Lacking>), PairError> {
     let mut lacking = Vec::new();
     let mut channels = Vec::new();
     let (mut next_segment, mut next_word) = (0, 1);
-    let is_same = |a: &Segment, b: &Segment| a.file == b.file && a.channel == b.channel;
+    let is_same = |a: &StmSegment, b: &StmSegment| a.file == b.file && a.channel == b.channel;
     while next_segment < segments.len() {
         let first = &segments[next_segment];
         let n_segments = segments[next_segment..].iter().take_while(|s| is_same(first, s)).count();
         let (file, channel) = (lossy(&first.file), lossy(&first.channel));
         let mut n_words = 0;
-        match words.get(next_word) {
-            None => lacking.push((
-                format!("{file} {channel}"),
-                format!(
-                    "align_ctm_to_stm: Hyp files ends before ref but continuing for \
-                     ref file/channel '{file}' '{channel}'."
-                ),
-            )),
+        let lacks = match words.get(next_word) {
             Some(word) if word.file == first.file && word.channel == first.channel => {
-                let is_here = |w: &&ctm::CtmWord| w.file == word.file && w.channel == word.channel;
+                let is_here = |w: &&CtmWord| w.file == word.file && w.channel == word.channel;
                 n_words = words.words[next_word - 1..].iter().take_while(is_here).count();
+                None
             }
-            Some(word) => lacking.push((
-                format!("{file} {channel}"),
-                format!(
-                    "align_ctm_to_stm: File identifiers do not match but continuing. \
-                     ref file/channel '{file}' '{channel}', next hyp '{}' '{}'.",
-                    lossy(&word.file),
-                    lossy(&word.channel)
-                ),
+            None => Some(format!(
+                "align_ctm_to_stm: Hyp files ends before ref but continuing for ref file/channel '{file}' '{channel}'."
             )),
-        }
+            Some(word) => Some(format!(
+                "align_ctm_to_stm: File identifiers do not match but continuing. \
+                 ref file/channel '{file}' '{channel}', next hyp '{}' '{}'.",
+                lossy(&word.file),
+                lossy(&word.channel)
+            )),
+        };
+        lacking.extend(lacks.map(|note| (format!("{file} {channel}"), note)));
         channels.push(Channel {
             segments: &segments[next_segment..next_segment + n_segments],
             words: (next_word, next_word + n_words - 1),
@@ -138,17 +128,17 @@ fn pair_channels<'a>(
 }
 
 impl Scorer<'_> {
-    fn score_channel(&mut self, channel: &Channel<'_>, words: &mut Ctm) -> Result<Progress, PairError> {
+    fn score_channel(&mut self, channel: &Channel<'_>, words: &mut Ctm) -> Result<ChannelProgress, PairError> {
         let (first_word, last_word) = channel.words;
         let is_used = used_segments(channel, words, self.options.reduces_reference);
         let n_skipped_words = if self.options.reduces_hypothesis { ignore_words(channel, &is_used, words) } else { 0 };
-        let mut progress = Progress { file: lossy(&channel.segments[0].file), steps: Vec::new() };
+        let mut progress = ChannelProgress { file: lossy(&channel.segments[0].file), segments: Vec::new() };
         let mut report = StepReport::new(channel, self.options, n_skipped_words);
         let (mut start, mut end) = (first_word, first_word - 1);
         for (index, segment) in channel.segments.iter().enumerate() {
-            let mut told = report.step(index, segment, is_used[index]);
+            let mut shown = report.step(index, segment, is_used[index]);
             if !is_used[index] {
-                progress.steps.push(Step { told, forced: report.ignored(false) });
+                progress.segments.push(SegmentProgress { progress: shown, forced: report.ignored(false) });
                 continue;
             }
             let is_last = index + 1 == channel.segments.len();
@@ -158,8 +148,8 @@ impl Scorer<'_> {
                 report.n_ignored_segments += 1;
                 report.n_ignored_words += (end + 1).saturating_sub(start);
             }
-            told.push_str(&report.ignored(true));
-            progress.steps.push(Step { told, forced: String::new() });
+            shown.push_str(&report.ignored(true));
+            progress.segments.push(SegmentProgress { progress: shown, forced: String::new() });
             if !is_ignored {
                 self.score_segment(segment, words, (start, end))?;
             }
@@ -168,9 +158,14 @@ impl Scorer<'_> {
         Ok(progress)
     }
 
-    fn score_segment(&mut self, segment: &Segment, words: &Ctm, (start, end): (usize, usize)) -> Result<(), PairError> {
+    fn score_segment(
+        &mut self,
+        segment: &StmSegment,
+        words: &Ctm,
+        (start, end): (usize, usize),
+    ) -> Result<(), PairError> {
         let (reference, hypothesis) = self.sources;
-        let r_network = network(reference, segment.line, &segment.text, self.options)?;
+        let r_network = parse_network(reference, segment.line, &segment.text, self.options)?;
         let h_network = Network::from_items(words.items(start, end), self.options.reading);
         let alignment = align(&r_network, &h_network, self.options.cost).map_err(|source| {
             let line = words.get(start).map_or(0, |word| word.line);
@@ -185,7 +180,7 @@ impl Scorer<'_> {
             hypothesis_confidences: words.has_confidences,
             ..Traits::default()
         };
-        let utterance = Utterance {
+        let utterance = ScoredUtterance {
             id: [b"(", &*segment.speaker, number.as_bytes()].concat().into(),
             labels: segment.labels.clone(),
             file: Some(segment.file.clone()),
@@ -205,7 +200,7 @@ impl Scorer<'_> {
 fn used_segments(channel: &Channel<'_>, words: &Ctm, reduces: bool) -> Vec<bool> {
     let (first, last) = channel.words;
     let ends = words.get(first).zip(words.get(last)).filter(|_| reduces && first <= last);
-    let is_used = |segment: &Segment| {
+    let is_used = |segment: &StmSegment| {
         ends.is_none_or(|(first, last)| {
             first.start_s < segment.end_s && last.start_s + last.duration_s > segment.start_s
         })
@@ -238,7 +233,7 @@ fn ignore_words(channel: &Channel<'_>, is_used: &[bool], words: &mut Ctm) -> usi
 
 /// The last word after `end` whose middle lies before `end_s`.
 fn end_of_segment(words: &Ctm, mut end: usize, last: usize, end_s: f64) -> usize {
-    let middle = |word: &ctm::CtmWord| word.start_s + word.duration_s / 2.0;
+    let middle = |word: &CtmWord| word.start_s + word.duration_s / 2.0;
     while end < last {
         let Some(word) = words.get(end + 1) else { break };
         let alternatives =
@@ -256,10 +251,10 @@ fn end_of_segment(words: &Ctm, mut end: usize, last: usize, end_s: f64) -> usize
     end.min(last)
 }
 
-/// What is told while the segments of a channel are aligned.
+/// What is printed while the segments of a channel are aligned.
 struct StepReport<'a> {
     channel: &'a Channel<'a>,
-    options: &'a Options,
+    options: &'a PairOptions,
     n_skipped_segments: usize,
     n_skipped_words: usize,
     n_ignored_segments: usize,
@@ -267,14 +262,14 @@ struct StepReport<'a> {
 }
 
 impl<'a> StepReport<'a> {
-    fn new(channel: &'a Channel<'a>, options: &'a Options, n_skipped_words: usize) -> Self {
+    fn new(channel: &'a Channel<'a>, options: &'a PairOptions, n_skipped_words: usize) -> Self {
         Self { channel, options, n_skipped_segments: 0, n_skipped_words, n_ignored_segments: 0, n_ignored_words: 0 }
     }
 
-    fn step(&mut self, index: usize, segment: &Segment, is_used: bool) -> String {
+    fn step(&mut self, index: usize, segment: &StmSegment, is_used: bool) -> String {
         self.n_skipped_segments += usize::from(!is_used);
         let (number, n_segments) = (index + 1, self.channel.segments.len());
-        let Options { reduces_reference, reduces_hypothesis, .. } = *self.options;
+        let PairOptions { reduces_reference, reduces_hypothesis, .. } = *self.options;
         if !reduces_reference && !reduces_hypothesis {
             return format!("\r        {number} of {n_segments} Segments For Channel {}. ", lossy(&segment.channel));
         }

@@ -1,13 +1,12 @@
-//! Words with times against words with times: two `ctm` files in, a scored system out.
+//! Scores words with times against words with times (two `ctm` files).
 //!
-//! A channel is cut into stretches of about fifty words where neither side has a word across the cut.
+//! A channel is cut into stretches of about fifty words where no word of either side crosses the cut.
 
-use super::{Options, PairError, lossy};
+use super::{PairError, PairOptions, lossy};
 use crate::align::{Alignment, Pair, Verdict, align};
-use crate::ctm::{self, Ctm, CtmWord};
-use crate::network::Network;
-use crate::read::{ReadTranscriptError, Source};
-use crate::system::{Heading, System, Traits, Utterance};
+use crate::formats::{Ctm, CtmWord, ReadTranscriptError, Source, parse_ctm};
+use crate::network::{Network, Reading};
+use crate::system::{Heading, ScoredUtterance, System, Traits};
 use crate::word::Text;
 
 const WORDS_TO_A_STRETCH: i64 = 50;
@@ -17,31 +16,30 @@ struct Scorer<'a> {
     reference: &'a Ctm,
     hypothesis: &'a Ctm,
     sources: (&'a Source, &'a Source),
-    options: &'a Options,
+    options: &'a PairOptions,
     system: System,
     sequence: &'a mut usize,
 }
 
-/// What was scored, and the recordings in their order.
-pub struct Outcome {
-    /// The scored system.
+/// A scored system, and the recordings in their order.
+#[allow(missing_docs, reason = "the names say it")]
+pub struct TimeScores {
     pub system: System,
-    /// The recordings.
     pub files: Vec<String>,
 }
 
 /// Scores every channel of every file; both sides must have the same files in the same order.
-pub fn score(
+pub fn score_by_time(
     reference: &Source,
     hypothesis: &Source,
     heading: Heading,
-    options: &Options,
+    options: &PairOptions,
     sequence: &mut usize,
-) -> Result<Outcome, PairError> {
+) -> Result<TimeScores, PairError> {
     let encoding = options.reading.encoding;
     let sources = (reference, hypothesis);
-    let reference = &ctm::parse(reference, encoding, options.is_case_sensitive)?;
-    let hypothesis = &ctm::parse(hypothesis, encoding, options.is_case_sensitive)?;
+    let reference = &parse_ctm(reference, encoding, options.is_case_sensitive)?;
+    let hypothesis = &parse_ctm(hypothesis, encoding, options.is_case_sensitive)?;
     let system = System::new(heading);
     let mut scorer = Scorer { reference, hypothesis, sources, options, system, sequence };
     let mut files = Vec::new();
@@ -51,7 +49,7 @@ pub fn score(
         files.push(lossy(&reference.words[next_r - 1].file));
         (next_r, next_h) = (end_r + 1, end_h + 1);
     }
-    Ok(Outcome { system: scorer.system, files })
+    Ok(TimeScores { system: scorer.system, files })
 }
 
 /// The last word from `start` on with the file, and the channel where asked, of word `start`.
@@ -61,10 +59,10 @@ fn end_of_run(ctm: &Ctm, start: usize, by_channel: bool) -> usize {
     start - 1 + ctm.words[start - 1..].iter().take_while(is_same).count()
 }
 
-/// Where the second channel of the file ends, where there is one.
+/// The end of the second channel of the file, if there is one.
 fn second_channel(ctm: &Ctm, start: usize, end_of_first: usize) -> Option<usize> {
     let next = ctm.get(end_of_first + 1)?;
-    // A second channel of one single word at the very end of the file is overlooked.
+    // A second channel of one single word at the very end of the file is ignored.
     let is_there = end_of_first + 1 < ctm.words.len() && next.file == ctm.get(start)?.file;
     is_there.then(|| end_of_run(ctm, end_of_first + 1, true))
 }
@@ -141,7 +139,7 @@ impl Scorer<'_> {
         h: (usize, usize),
     ) -> Result<(), PairError> {
         // Characters are never compared here, whatever was asked.
-        let reading = crate::network::Reading { characters: None, ..self.options.reading };
+        let reading = Reading { characters: None, ..self.options.reading };
         let r_network = Network::from_items(self.reference.items(r.0, r.1), reading);
         let h_network = Network::from_items(self.hypothesis.items(h.0, h.1), reading);
         let mut alignment = align(&r_network, &h_network, self.options.cost).map_err(|source| {
@@ -158,14 +156,14 @@ impl Scorer<'_> {
             ..Traits::default()
         };
         let speaker: Text = [&*owner.file, b"-", &owner.channel].concat().into();
-        let utterance = Utterance {
+        let utterance = ScoredUtterance {
             id: [b"(", &*speaker, format!("-{number:04})").as_bytes()].concat().into(),
             file: Some(owner.file.clone()),
             channel: Some(owner.channel.clone()),
             sequence: *self.sequence,
             traits,
             alignment,
-            ..Utterance::default()
+            ..ScoredUtterance::default()
         };
         *self.sequence += 1;
         self.system.add(&speaker, utterance);
@@ -213,7 +211,7 @@ fn span_s(ctm: &Ctm, index: i64) -> (f64, f64) {
     at(ctm, index).map_or((0.0, 0.0), |word| (word.start_s, word.start_s + word.duration_s))
 }
 
-/// When the silence behind a word ends.
+/// When the silence after a word ends.
 fn gap_end_s(ctm: &Ctm, index: i64, end: i64) -> f64 {
     if index == end { NEVER_S } else { start_s(ctm, index + 1) }
 }

@@ -5,9 +5,8 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use crate::align::{Alignment, Pair, Verdict};
-use crate::counts::Counts;
-use crate::system::{System, Utterance};
-use crate::trn;
+use crate::formats::id_name;
+use crate::system::{Counts, ScoredUtterance, System};
 use crate::word::Word;
 
 /// The style of all pages of the project.
@@ -142,12 +141,12 @@ fn matrix(words: &[String], cells: &BTreeMap<(String, String), usize>) -> String
     svg + "</svg></div>\n<p class=\"note\">Rows are the reference, columns what was recognised, \u{2205} is nothing; the stronger the colour, the more often.</p>\n"
 }
 
-fn utterance_row(speaker: &str, utterance: &Utterance) -> String {
+fn utterance_row(speaker: &str, utterance: &ScoredUtterance) -> String {
     let counts = utterance.counts();
     let mut row = format!(
         "<tr><td>{}</td><td>{speaker}</td><td class=\"number\">{}</td><td class=\"number\">{}</td>\
          <td class=\"number\">{}</td><td class=\"words\">",
-        escape(&trn::name(&utterance.id)),
+        escape(&id_name(&utterance.id)),
         counts.n_reference(),
         counts.n_errors(),
         percent(&counts)

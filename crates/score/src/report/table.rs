@@ -1,9 +1,8 @@
-//! Tables in the layout of NIST's reports: rows of cells in, lines of text out.
+//! Tables in the layout of NIST's reports.
 //!
-//! A row has a format such as `l|cc|cc`: `l`, `c` and `r` are columns and how they are aligned, `a`
-//! joins a column to the one before it, `|` and `=` draw single and double rules. One sheet serves
-//! several reports in turn and is not wiped in between: a joined column keeps what stood there in the
-//! report before, and that counts for its width, as it does in NIST's files.
+//! A row has a format such as `l|cc|cc`: `l`, `c` and `r` are columns and their alignment, `a` joins a column to the
+//! previous one, `|` and `=` draw single and double rules. One sheet serves several reports in turn and is not cleared
+//! in between: a joined column keeps its text from the previous report, which counts for its width, as in NIST's files.
 
 use std::fmt::Write as _;
 
@@ -16,12 +15,12 @@ const PAGE_WIDTH: usize = 80;
 pub struct Sheet {
     formats: Vec<Format>,
     n_formats: usize,
-    rows: Vec<Row>,
-    /// What was last written at each column and row, by any report.
+    rows: Vec<TableRow>,
+    /// The last text of each column and row, by any report.
     cells: Vec<Vec<String>>,
     before_next: String,
     after_next: String,
-    /// Whether tables stand in the middle of the page; stays on once it was asked for.
+    /// Whether tables are centred on the page.
     is_centred: bool,
 }
 
@@ -29,12 +28,12 @@ pub struct Sheet {
 struct Format {
     text: String,
     columns: Vec<char>,
-    /// What is drawn behind each column; older formats show through behind the last.
+    /// What is drawn after each column; older formats show through after the last.
     rules: Vec<char>,
     n_double_rules: usize,
 }
 
-struct Row {
+struct TableRow {
     format: usize,
     before: String,
     after: String,
@@ -91,7 +90,7 @@ impl Sheet {
         self.after_next.clear();
     }
 
-    /// From here on tables stand in the middle of the page.
+    /// Centres all following tables on the page.
     pub fn centre(&mut self) {
         self.is_centred = true;
     }
@@ -118,7 +117,7 @@ impl Sheet {
             }
         }
         let (before, after) = (std::mem::take(&mut self.before_next), std::mem::take(&mut self.after_next));
-        self.rows.push(Row { format, before, after });
+        self.rows.push(TableRow { format, before, after });
     }
 
     fn find_format(&mut self, text: &str) -> usize {
@@ -299,7 +298,7 @@ fn row_widths(format: &Format, sizes: &[Vec<usize>], n_pad: usize, spare: usize)
     widths
 }
 
-/// Draws a line of `rule` across a row; `crossing` says what stands where it meets the rule behind a column.
+/// Draws a line of `rule` across a row; `crossing` says the character where it meets the rule after a column.
 fn draw_line(
     out: &mut String,
     margin: &str,

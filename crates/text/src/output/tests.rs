@@ -3,9 +3,8 @@
 use proptest::prelude::*;
 
 use super::{Alternative, Delay, Evidence, Format, Segment, TokenResult, Transcript, Word};
-use srf_score::read::Source;
-use srf_score::trn::TrnOptions;
-use srf_score::{Encoding, Language, ctm, trn};
+use srf_score::formats::{Source, TrnOptions, parse_ctm, parse_trn};
+use srf_score::{Encoding, Language};
 
 fn word(text: &str, start_s: f64, end_s: f64) -> Word {
     Word { text: text.to_owned(), start_s, end_s, confidence: Some(0.875) }
@@ -130,10 +129,10 @@ proptest! {
     fn what_is_written_is_read_back_by_the_scorer(transcript in any_transcript()) {
         let source = |text: String| Source { path: "x".into(), bytes: text.into_bytes() };
         let utf8 = Encoding::Utf8(Language::Generic);
-        let words = ctm::parse(&source(transcript.format(Format::Ctm)), utf8, true).unwrap();
+        let words = parse_ctm(&source(transcript.format(Format::Ctm)), utf8, true).unwrap();
         prop_assert_eq!(words.words.len(), transcript.segments[0].words.len());
         let options = TrnOptions { encoding: utf8, is_case_sensitive: true, ..TrnOptions::default() };
-        let lines = trn::parse(&source(transcript.format(Format::Trn)), options).unwrap();
+        let lines = parse_trn(&source(transcript.format(Format::Trn)), options).unwrap();
         prop_assert!(lines.len() <= 1);
     }
 

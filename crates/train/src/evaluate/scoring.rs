@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 use srf_score::compare::{Interval, Paired, bootstrap};
 use srf_score::{
-    Alignment, Cost, Heading, Network, Pair, System, TooLongError, Traits, Utterance, Verdict, Word, align,
+    Alignment, Cost, Heading, Network, Pair, ScoredUtterance, System, TooLongError, Traits, Verdict, Word, align,
 };
 use srf_text::calibration::{Bin, Judged, bins, expected_calibration_error, normalised_cross_entropy};
 use srf_text::labels::Units;
@@ -147,7 +147,7 @@ pub fn score(
             measure != Measure::Characters && answer.recognised.iter().all(|word| word.confidence.is_some());
         let traits = Traits { hypothesis_confidences, characters: measure == Measure::Characters, ..Traits::default() };
         let speaker = answer.speaker.as_bytes().into();
-        system.add(&speaker, Utterance { id, sequence, traits, alignment, ..Utterance::default() });
+        system.add(&speaker, ScoredUtterance { id, sequence, traits, alignment, ..ScoredUtterance::default() });
     }
     let interval = bootstrap(&Paired::new(&system, &system), scoring.n_replications, scoring.seed).first;
     let confidences = Confidences::of(&system);

@@ -22,7 +22,7 @@ use srf_base::files::{read_at_most, write_atomically};
 use srf_score::System;
 use srf_score::compare::{Outcome, Paired, mapsswe, tosses};
 use srf_score::files::{self, FileOptions, Missing};
-use srf_score::read::Source;
+use srf_score::formats::Source;
 
 use super::paper::{Column, Quantity, Table, TableRow};
 use super::statistics::{Equivalence, correlation, equivalence, half_interval, mean};

@@ -1,16 +1,16 @@
 //! Parses the arguments of NIST's sclite.
 
 use anyhow::{Context as _, bail, ensure};
-use srf_score::pairing::{Options, SpeakerId};
+use srf_score::pairing::{PairOptions, SpeakerId};
 use srf_score::{Characters, Cost, Encoding, Language};
 
-/// What is to be scored and written.
+/// What to score and which reports to write.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     pub(super) reference: String,
     pub(super) hypotheses: Vec<Hypothesis>,
     pub(super) formats: Formats,
-    pub(super) options: Options,
+    pub(super) options: PairOptions,
     pub(super) reports: Vec<Report>,
     /// Reports go to stdout instead of to files.
     pub(super) to_stdout: bool,
@@ -54,7 +54,7 @@ pub(super) enum Report {
     LineSgml,
 }
 
-/// What was typed, before it is checked.
+/// The arguments as typed, before they are checked.
 #[derive(Default)]
 struct Typed {
     plan: Plan,
@@ -183,7 +183,7 @@ impl Typed {
         plan.formats = formats(reference_format.as_deref().unwrap_or("trn"), &plan.hypotheses)?;
         ensure!(
             speaker_id.is_some() || plan.formats != Formats::TrnTrn,
-            "transcripts need `-i wsj`, `-i spu_id`, `-i rm`, `-i swb` or `-i sp`: where the speaker stands in an id"
+            "transcripts need `-i wsj`, `-i spu_id`, `-i rm`, `-i swb` or `-i sp`: which part of an id names the speaker"
         );
         if let Some(id) = speaker_id {
             plan.options.speaker_id = parse_speaker_id(&id)?;
@@ -224,12 +224,12 @@ fn parse_speaker_id(id: &str) -> anyhow::Result<SpeakerId> {
     Ok(match id {
         "wsj" => SpeakerId::FirstThree,
         "rm" | "swb" | "spu_id" => SpeakerId::BeforeSeparator,
-        "sp" => SpeakerId::Whole,
+        "sp" => SpeakerId::All,
         _ => bail!("there is no id type `{id}`, only wsj, spu_id, rm, swb and sp"),
     })
 }
 
-fn take_reductions(options: &mut Options, words: &mut Words<'_>) -> anyhow::Result<()> {
+fn take_reductions(options: &mut PairOptions, words: &mut Words<'_>) -> anyhow::Result<()> {
     (options.reduces_reference, options.reduces_hypothesis) = (false, false);
     while let Some(side) = words.optional() {
         match side.as_str() {
