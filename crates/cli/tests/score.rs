@@ -130,13 +130,3 @@ fn the_comparison_as_json_names_its_tests() {
     assert_eq!(value["comparisons"][0]["tests"][1]["test"], "McNemar");
     assert!((value["comparisons"][0]["tests"][1]["p"].as_f64().unwrap() - 0.5).abs() < 1e-12);
 }
-
-#[test]
-fn control_characters_in_ids_do_not_reach_the_terminal() {
-    let work = tempfile::tempdir().unwrap();
-    fs::write(work.path().join("ref.txt"), "a-\x1b[31m1 the cat\n").unwrap();
-    fs::write(work.path().join("hyp.txt"), "a-\x1b[31m1 a \x1b[2J\n").unwrap();
-    let output = srf(work.path(), &["score", "ref.txt", "hyp.txt", "--alignments", "--speakers", "--confusions"]);
-    let shown = stdout(&output);
-    assert!(!shown.contains('\x1b') && shown.contains("a-\\u{1b}[31m1"), "{shown}");
-}

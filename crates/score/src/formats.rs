@@ -26,8 +26,8 @@ const MAX_BYTES: u64 = 1 << 29;
 pub enum ReadTranscriptError {
     #[error("could not read `{}`", path.display())]
     Open { path: PathBuf, source: io::Error },
-    #[error("`{}` has more than {MAX_BYTES} bytes, the most that is read of a transcript", path.display())]
-    TooLarge { path: PathBuf },
+    #[error("`{}` has more than {limit} bytes, the most that is read of a transcript", path.display())]
+    TooLarge { path: PathBuf, limit: u64 },
     #[error("{}:{line}: bytes that are not UTF-8", path.display())]
     NotUtf8 { path: PathBuf, line: usize },
     #[error("{}:{line}: no utterance id in brackets at the end of the line", path.display())]
@@ -84,10 +84,14 @@ pub(crate) struct Line<'a> {
 impl Source {
     /// Reads a file of at most 512 MiB.
     pub fn load(path: &Path) -> Result<Self, ReadTranscriptError> {
+        Self::load_within(path, MAX_BYTES)
+    }
+
+    fn load_within(path: &Path, limit: u64) -> Result<Self, ReadTranscriptError> {
         let path = path.to_owned();
-        match srf_base::files::read_at_most(&path, MAX_BYTES) {
+        match srf_base::files::read_at_most(&path, limit) {
             Ok(Some(bytes)) => Ok(Self { path, bytes }),
-            Ok(None) => Err(ReadTranscriptError::TooLarge { path }),
+            Ok(None) => Err(ReadTranscriptError::TooLarge { path, limit }),
             Err(source) => Err(ReadTranscriptError::Open { path, source }),
         }
     }
@@ -502,4 +506,29 @@ fn parse_label(text: &[u8]) -> Option<Label> {
     let parts: Vec<&[u8]> = text.split(|b| *b == b'"').collect();
     let [_, id, _, title, _, description, _, ..] = &parts[..] else { return None };
     Some(Label { id: (*id).into(), title: (*title).into(), description: (*description).into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_bytes_than_any_transcript_has_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("ref.trn");
+        std::fs::write(&path, "a (s-1)\n").unwrap();
+        assert!(Source::load_within(&path, 8).is_ok());
+        let error = Source::load_within(&path, 7).err().unwrap().to_string();
+        assert!(error.ends_with("ref.trn` has more than 7 bytes, the most that is read of a transcript"), "{error}");
+    }
+
+    #[test]
+    fn encoded_ids_are_read_back() {
+        for id in ["a b", "a\nb", "../x/y", "x(1)", "50%", ""] {
+            let line = format!("words ({})\n", srf_base::ids::encode(id));
+            let source = Source { path: "x".into(), bytes: line.into_bytes() };
+            let utterances = parse_trn(&source, TrnOptions::default()).unwrap();
+            assert_eq!(id_name(&utterances[0].id), id);
+        }
+    }
 }

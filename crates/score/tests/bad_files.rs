@@ -179,12 +179,3 @@ proptest! {
         let _ = files::score(&r, &h, "system", FileOptions::default());
     }
 }
-
-#[test]
-fn more_bytes_than_any_transcript_has_are_refused() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("huge.trn");
-    std::fs::File::create(&path).unwrap().set_len((1 << 29) + 1).unwrap();
-    let error = Source::load(&path).err().unwrap();
-    assert!(error.to_string().ends_with("has more than 536870912 bytes, the most that is read of a transcript"));
-}

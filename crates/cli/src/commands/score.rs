@@ -1,14 +1,14 @@
 //! `srf score`: error rates of a hypothesis, with confusions and alignments.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{BufWriter, IsTerminal, Write};
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::ValueEnum;
 use serde_json::json;
-use srf_base::shell::escape_controls;
 use srf_score::files::{self, FileOptions, KnownTest, Missing, ScoredFiles, Unit};
 use srf_score::formats::{Source, id_name};
 use srf_score::report::{alignments, html};
@@ -213,17 +213,16 @@ pub(crate) fn sentence_line(system: &System) -> String {
 /// Reports what does not match; [`Exit::Problems`] if anything does not.
 fn print_problems(scored: &ScoredFiles, mode: Missing, out: &Printer) -> Exit {
     let ScoredFiles { missing, extra, notes, .. } = scored;
-    let first_of = |ids: &[String]| ids.first().map(|id| escape_controls(id).into_owned());
-    if let Some(first) = first_of(missing) {
+    if let Some(first) = missing.first() {
         let done = if mode == Missing::Count { "counted as deleted" } else { "left out" };
         out.problem(format_args!("{} utterances are missing and {done}, the first is `{first}`", missing.len()));
     }
-    if let Some(first) = first_of(extra) {
+    if let Some(first) = extra.first() {
         let n = extra.len();
         out.problem(format_args!("{n} utterances are not in the reference and not scored, the first is `{first}`"));
     }
     for note in notes {
-        out.problem(escape_controls(note));
+        out.problem(note);
     }
     if missing.is_empty() && extra.is_empty() && notes.is_empty() { Exit::Done } else { Exit::Problems }
 }
@@ -249,7 +248,7 @@ fn write_html(path: &Path, system: &System, rate: &str) -> anyhow::Result<()> {
 }
 
 pub(crate) fn show_speakers(system: &System, out: &Printer) -> std::io::Result<()> {
-    let width = system.speakers.iter().map(|s| shown(&s.name).chars().count()).max().unwrap_or(0).max(7);
+    let width = system.speakers.iter().map(|s| lossy(&s.name).chars().count()).max().unwrap_or(0).max(7);
     out.line(format_args!(
         "{:<width$} {:>6} {:>7} {:>6} {:>6} {:>6} {:>7}",
         "speaker", "utts", "words", "sub", "del", "ins", "%"
@@ -257,7 +256,7 @@ pub(crate) fn show_speakers(system: &System, out: &Printer) -> std::io::Result<(
     for Speaker { name, utterances, counts, .. } in &system.speakers {
         let rate = counts.error_rate().map_or_else(|| "-".to_owned(), |rate| format!("{:.2}", 100.0 * rate));
         let Counts { substitutions, deletions, insertions, .. } = counts;
-        let (name, n, words) = (shown(name), utterances.len(), counts.n_reference());
+        let (name, n, words) = (lossy(name), utterances.len(), counts.n_reference());
         out.line(format_args!(
             "{name:<width$} {n:>6} {words:>7} {substitutions:>6} {deletions:>6} {insertions:>6} {rate:>7}"
         ))?;
@@ -267,11 +266,6 @@ pub(crate) fn show_speakers(system: &System, out: &Printer) -> std::io::Result<(
 
 fn lossy(text: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(text)
-}
-
-/// Text from a file, safe to print on a terminal.
-fn shown(text: &[u8]) -> String {
-    escape_controls(&lossy(text)).into_owned()
 }
 
 /// What a wrong pair of words is called in a list.
@@ -292,49 +286,37 @@ fn frequent_errors(system: &System) -> Vec<(Vec<u8>, usize)> {
 
 fn show_confusions(system: &System, n: usize, out: &Printer) -> std::io::Result<()> {
     for (error, n) in frequent_errors(system).iter().take(n) {
-        out.line(format_args!("{n:>6}  {}", shown(error)))?;
+        out.line(format_args!("{n:>6}  {}", lossy(error)))?;
     }
     out.line("")
 }
 
 fn show_alignments(system: &System, out: &Printer) -> std::io::Result<()> {
-    let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let has_colour = !no_colour && std::io::stdout().is_terminal();
     for utterance in system.utterances().filter(|utterance| utterance.has_errors()) {
         let counts = utterance.counts();
         let id = id_name(&utterance.id);
-        let id = escape_controls(&id);
         out.line(format_args!("{id}  {} / {}", counts.n_errors(), counts.n_reference()))?;
-        let (reference, hypothesis) = alignment_lines(utterance, has_colour);
+        let [reference, hypothesis] = alignment_lines(utterance);
         out.line(format_args!("  ref  {}", reference.trim_end()))?;
         out.line(format_args!("  hyp  {}\n", hypothesis.trim_end()))?;
     }
     Ok(())
 }
 
-fn alignment_lines(utterance: &ScoredUtterance, has_colour: bool) -> (String, String) {
-    let (mut reference, mut hypothesis) = (String::new(), String::new());
+/// Both sides word under word, wrong words in capitals and missing ones as stars.
+fn alignment_lines(utterance: &ScoredUtterance) -> [String; 2] {
+    let mut lines = [String::new(), String::new()];
     for pair in &utterance.alignment.pairs {
-        let text = |word: &Option<srf_score::Word>| word.as_ref().map(|word| shown(&word.text));
-        let (a, b) = (text(&pair.reference), text(&pair.hypothesis));
-        let width = |text: &Option<String>| text.as_ref().map_or(0, |text| text.chars().count());
-        let columns = width(&a).max(width(&b));
-        let (colour, is_wrong) = match pair.verdict {
-            Verdict::Correct => ("", false),
-            Verdict::Substitution => ("33", true),
-            Verdict::Deletion => ("31", true),
-            Verdict::Insertion => ("34", true),
-        };
-        for (line, text) in [(&mut reference, a), (&mut hypothesis, b)] {
-            let shown = text.unwrap_or_else(|| "*".repeat(columns));
-            let shown = if is_wrong && !has_colour { shown.to_uppercase() } else { shown };
-            let blanks = " ".repeat(columns.saturating_sub(shown.chars().count()) + 1);
-            let shown = if is_wrong && has_colour { format!("\x1b[{colour}m{shown}\x1b[0m") } else { shown };
-            line.push_str(&shown);
-            line.push_str(&blanks);
+        let words = [&pair.reference, &pair.hypothesis].map(|word| word.as_ref().map(|word| lossy(&word.text)));
+        let width = |word: &Option<Cow<'_, str>>| word.as_ref().map_or(0, |word| word.chars().count());
+        let columns = words.iter().map(width).max().unwrap_or(0);
+        for (line, word) in lines.iter_mut().zip(words) {
+            let word = word.unwrap_or_else(|| "*".repeat(columns).into());
+            let word = if pair.verdict == Verdict::Correct { word } else { word.to_uppercase().into() };
+            let _ = write!(line, "{word:<columns$} ");
         }
     }
-    (reference, hypothesis)
+    lines
 }
 
 fn as_json(system: &System, unit: Unit) -> serde_json::Value {

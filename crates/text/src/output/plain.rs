@@ -10,16 +10,14 @@ pub(super) fn text(transcript: &Transcript) -> String {
 
 /// `words (id)`, one line a recording.
 pub(super) fn trn(transcript: &Transcript) -> String {
-    // The id ends at the last bracket of the line.
-    let id = field(&transcript.id).replace(['(', ')'], "_");
+    let id = srf_base::ids::encode(&transcript.id);
     let text = one_line(&transcript.text());
     if text.is_empty() { format!("({id})\n") } else { format!("{text} ({id})\n") }
 }
 
 /// `file channel start duration word confidence`, one line a word.
 pub(super) fn ctm(transcript: &Transcript) -> String {
-    // A line that begins with `;` is a comment.
-    let file = field(&transcript.id).replace(';', "_");
+    let file = srf_base::ids::encode(&transcript.id);
     let channel = if transcript.channel.is_empty() { "A".to_owned() } else { field(&transcript.channel) };
     let line = |word: Word| {
         let duration_s = (word.end_s - word.start_s).max(0.0);

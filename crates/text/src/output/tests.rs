@@ -41,8 +41,8 @@ fn small() -> Transcript {
 fn lines_are_those_of_the_formats() {
     let transcript = small();
     assert_eq!(transcript.format(Format::Text), "say \"hi\" & <go>\n");
-    assert_eq!(transcript.format(Format::Trn), "say \"hi\" & <go> (a_1)\n");
-    assert_eq!(transcript.format(Format::Ctm).lines().next(), Some("a_1 A 0.500 0.250 say 0.8750"));
+    assert_eq!(transcript.format(Format::Trn), "say \"hi\" & <go> (a%201)\n");
+    assert_eq!(transcript.format(Format::Ctm).lines().next(), Some("a%201 A 0.500 0.250 say 0.8750"));
     assert_eq!(transcript.format(Format::Csv).lines().nth(2), Some("a 1,A,0,\"\"\"hi\"\"\",0.750,1.000,0.8750"));
     let srt = "1\n00:00:00,500 --> 00:00:01,500\nsay \"hi\" & <go>\n\n";
     assert_eq!(transcript.format(Format::Srt), srt);
@@ -81,7 +81,7 @@ fn formats_are_found_by_name_and_ending() {
 fn a_transcript_of_phones_shows_them_as_words() {
     let mut transcript = small();
     transcript.segments[0].words.clear();
-    assert_eq!(transcript.format(Format::Ctm), "a_1 A 0.500 0.040 a 0.9000\n");
+    assert_eq!(transcript.format(Format::Ctm), "a%201 A 0.500 0.040 a 0.9000\n");
 }
 
 fn any_transcript() -> impl Strategy<Value = Transcript> {
@@ -133,7 +133,8 @@ proptest! {
         prop_assert_eq!(words.words.len(), transcript.segments[0].words.len());
         let options = TrnOptions { encoding: utf8, is_case_sensitive: true, ..TrnOptions::default() };
         let lines = parse_trn(&source(transcript.format(Format::Trn)), options).unwrap();
-        prop_assert!(lines.len() <= 1);
+        prop_assert!(lines.iter().all(|line| srf_score::formats::id_name(&line.id) == transcript.id));
+        prop_assert!(words.words.iter().all(|word| *word.file == *srf_base::ids::encode(&transcript.id).as_bytes()));
     }
 
     #[test]
