@@ -77,3 +77,17 @@ fn what_cannot_start_ends_in_2_with_a_hint() {
     assert_eq!(code(&srf(&["prepare", "builtin", &out, "--voices", "espeak"])), 2, "espeak has no phones");
     assert_eq!(code(&srf(&["prepare", "builtin", &out, "--hours", "0"])), 2);
 }
+
+#[test]
+fn validate_reports_all_problems_of_an_utterance() {
+    let dir = tempfile::tempdir().unwrap();
+    let manifest = path(dir.path(), "m.jsonl");
+    fs::write(dir.path().join("labels.txt"), "# units: phones\n<pad>\naa\nb\n<blank>\n").unwrap();
+    fs::write(&manifest, "{\"audio_filepath\": \"gone.wav\", \"duration\": 1, \"text\": \"aa zz b xx zz\"}\n").unwrap();
+    let output = srf(&["validate", &manifest]);
+    let text = stderr(&output);
+    assert_eq!(code(&output), 1, "{text}");
+    for expected in ["could not read", "label 2 is `zz`", "label 4 is `xx`"] {
+        assert_eq!(text.matches(expected).count(), 1, "{expected}: {text}");
+    }
+}

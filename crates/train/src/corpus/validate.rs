@@ -1,6 +1,6 @@
 //! Checks a manifest against its recordings before hours are spent on it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
@@ -115,18 +115,24 @@ fn check_length(utterance: &Utterance, found_s: f64) -> Option<Fault> {
     }
 }
 
-fn check_text(utterance: &Utterance, labels: Option<&LabelSet>, duration_s: f64) -> Option<Fault> {
-    let id = utterance.id.clone();
+/// Every foreign label once, or that there are more labels than output frames.
+fn check_text(utterance: &Utterance, labels: Option<&LabelSet>, duration_s: f64) -> Vec<Fault> {
+    let id = || utterance.id.clone();
     if utterance.text.trim().is_empty() {
-        return Some(Fault::EmptyText { id });
+        return vec![Fault::EmptyText { id: id() }];
     }
-    let classes = match labels?.encode(&utterance.text) {
-        Ok(classes) => classes,
-        Err(error) => return Some(Fault::ForeignLabel { id, position: error.position, label: error.found }),
-    };
-    let (n_needed, n_frames) = (n_frames_needed(&classes), n_output_frames(duration_s));
-    let n_labels = classes.len();
-    (n_frames < n_needed).then_some(Fault::TooManyLabels { id, n_labels, n_needed, n_frames, duration_s })
+    let Some(labels) = labels else { return Vec::new() };
+    if let Ok(classes) = labels.encode(&utterance.text) {
+        let (n_needed, n_frames) = (n_frames_needed(&classes), n_output_frames(duration_s));
+        let fault = Fault::TooManyLabels { id: id(), n_labels: classes.len(), n_needed, n_frames, duration_s };
+        return if n_frames < n_needed { vec![fault] } else { Vec::new() };
+    }
+    let mut seen = HashSet::new();
+    let all = labels.units().split(&utterance.text).into_iter().enumerate();
+    let foreign = all.filter(|(_, label)| labels.class(label).is_none() && seen.insert(*label));
+    foreign
+        .map(|(index, label)| Fault::ForeignLabel { id: id(), position: index + 1, label: label.to_owned() })
+        .collect()
 }
 
 /// Output frames of `duration_s` of sound: ceil(frames / 4).
