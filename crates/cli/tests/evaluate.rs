@@ -60,7 +60,7 @@ fn save_run(dir: &Path, recipe: &str, n_wrong: usize) {
         ErrorCounts { measure: "PER".to_owned(), n_reference: 200, substitutions: n_wrong, ..ErrorCounts::default() };
     let epoch = EpochEnd {
         epoch: 2,
-        validation: Some(Measured { n_utterances: 3, loss: 1.0, errors: Some(counts) }),
+        validation: Some(Measured { n_utterances: 3, loss: 1.0, errors: Some(counts), ..Measured::default() }),
         speed: Speed { n_frames: 5000, duration_s: 2.0, wait_s: 0.0 },
         ..EpochEnd::default()
     };

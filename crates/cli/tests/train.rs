@@ -301,7 +301,7 @@ fn a_rate_that_ruins_the_network_stops_with_state_and_batch_saved() {
     let told = stderr(&failed);
     assert_eq!(failed.status.code(), Some(2), "{told}");
     assert!(
-        told.contains("3 batches had a loss or gradient that is not finite, `training.max_skipped` is 2"),
+        told.contains("3 batches had to be skipped, `training.max_skipped` is 2; the last one because its "),
         "{told}"
     );
     assert_eq!(told.matches("is left out: its ").count(), 3, "{told}");
@@ -347,4 +347,33 @@ fn the_average_of_a_checkpoints_epochs_is_the_finished_model_and_others_are_refu
     assert_eq!(fs::read(itself.join("weights.safetensors")).unwrap(), bench().whole.weights);
     let many = srf(&["average", path(&last), "--epochs", "9", "--out", path(&mean)]).output().unwrap();
     assert!(stderr(&many).contains("keeps 2 epochs, 9 were asked for"), "{}", stderr(&many));
+}
+
+#[test]
+fn a_folder_that_no_training_wrote_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("thesis");
+    fs::create_dir(&run).unwrap();
+    fs::write(run.join("chapter.tex"), "precious").unwrap();
+    let refused = train(&run, &[]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("thesis` holds files that no training wrote"), "{}", stderr(&refused));
+    assert_eq!(fs::read_dir(&run).unwrap().count(), 1);
+}
+
+#[test]
+fn epochs_stretch_the_schedule_and_fewer_epochs_clamp_the_average() {
+    let dir = tempfile::tempdir().unwrap();
+    let recipe = |run: &Path| fs::read_to_string(run.join("recipe.toml")).unwrap();
+    let longer = dir.path().join("longer");
+    let done = train(&longer, &["--epochs", "1"]).output().unwrap();
+    assert!(done.status.success(), "{}", stderr(&done));
+    assert!(recipe(&longer).contains("epochs = 1\n"), "{}", recipe(&longer));
+    assert!(stderr(&done).contains("`*` marks the smallest loss on dev so far"), "{}", stderr(&done));
+    let clamped = dir.path().join("clamped");
+    let done = train(&clamped, &["training.epochs=1"]).output().unwrap();
+    assert!(done.status.success(), "{}", stderr(&done));
+    assert!(stderr(&done).contains("the model will be the mean of 1 epochs, not 2"), "{}", stderr(&done));
+    let both = train(&dir.path().join("both"), &["--epochs", "1", "training.epochs=1"]).output().unwrap();
+    assert_eq!(both.status.code(), Some(2));
 }

@@ -220,6 +220,9 @@ pub struct Measured {
     pub loss: f64,
     /// Errors of the recogniser, where it was run.
     pub errors: Option<ErrorCounts>,
+    /// The same by other measures: the CER of a model of characters, whose first measure is the WER.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub other_errors: Vec<ErrorCounts>,
 }
 
 /// Labels of the reference and what became of them.
@@ -332,13 +335,16 @@ pub struct SkippedUtterance {
 }
 
 /// How a run ended.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunEnd {
     /// Why it ended.
     pub reason: EndReason,
     /// What else there is to say, in one line.
     pub remark: String,
+    /// The finished model on all of `dev`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dev: Option<Measured>,
 }
 
 /// Why a run ended.

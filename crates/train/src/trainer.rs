@@ -19,7 +19,7 @@ mod start;
 mod training_loop;
 
 pub use data::UnreadableError;
-pub use run_dir::RunDirError;
+pub use run_dir::{RunDirError, is_run_or_empty, set_run_aside};
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use srf::directory::WriteModelError;
 use srf_audio::features::FeaturesConfigError;
-use srf_model::config::{InvalidConfig, Recipe};
+use srf_model::config::{InvalidConfig, Recipe, ScheduleConfig, TrainingConfig};
 use srf_model::weights::LoadWeightsError;
 
 use crate::corpus::Watcher;
@@ -119,12 +119,16 @@ pub enum TrainError {
     Changed { run: PathBuf, what: String, was: String, now: String },
     #[error("`{run}` has checkpoints that cannot be read: {problem}")]
     Unreadable { run: PathBuf, problem: String },
+    #[error("all checkpoints of `{run}` are damaged; the newest: {problem}")]
+    AllDamaged { run: PathBuf, problem: String },
+    #[error("the weights are not finite: `{tensor}` has {n} such numbers; they are not published")]
+    NotFinite { tensor: String, n: usize },
     #[error("none of the {n_utterances} utterances of `{part}` can be trained on; the first, `{id}`: {reason}")]
     NothingToTrainOn { part: &'static str, n_utterances: usize, id: String, reason: String },
     #[error(
-        "step {step}: {n_skipped} batches had a loss or gradient that is not finite, `training.max_skipped` is {limit}; state and batch are in `{saved}`"
+        "step {step}: {n_skipped} batches had to be skipped, `training.max_skipped` is {limit}; the last one because {reason}; state and batch are in `{saved}`"
     )]
-    TooManySkipped { step: u64, n_skipped: usize, limit: usize, saved: PathBuf },
+    TooManySkipped { step: u64, n_skipped: usize, limit: usize, reason: String, saved: PathBuf },
     #[error("cannot start from `{from}`: {problem}")]
     OtherModel { from: PathBuf, problem: String },
     #[error(transparent)]
@@ -159,8 +163,11 @@ impl TrainError {
                 "bring the recordings back and give the same command again: it goes on from the last checkpoint"
                     .to_owned()
             }
+            Self::AllDamaged { .. } => {
+                "`--restart` starts from the beginning and moves what is there to `old-1`".to_owned()
+            }
             Self::NothingToTrainOn { .. } => "`srf validate` checks a manifest against its recordings".to_owned(),
-            Self::TooManySkipped { .. } => {
+            Self::NotFinite { .. } | Self::TooManySkipped { .. } => {
                 "a smaller learning rate (`kappa`) or `training.clip_norm=5` often helps; then start anew".to_owned()
             }
             Self::OtherModel { .. } => {
@@ -172,6 +179,33 @@ impl TrainError {
             _ => return None,
         })
     }
+}
+
+/// The same training in another number of epochs: the curve of the learning rate keeps its height and form, and its
+/// time is compressed or stretched.
+///
+/// With n steps for every N of the recipe, s = n / N, warm-up takes s n_w steps, and κ √s keeps the rate where it was,
+/// for κ √s (s N)^-1/2 = κ N^-1/2.
+pub fn in_epochs(training: &TrainingConfig, n_epochs: usize) -> TrainingConfig {
+    let share = n_epochs as f64 / training.epochs as f64;
+    let mut changed = training.clone();
+    changed.epochs = n_epochs;
+    changed.average_epochs = ((training.average_epochs as f64 * share).ceil() as usize).clamp(1, n_epochs.max(1));
+    if let ScheduleConfig::Warmup { steps, kappa, .. } = &mut changed.schedule {
+        *steps = ((*steps as f64 * share).round() as u64).max(1);
+        for step in kappa.iter_mut() {
+            step.value *= share.sqrt();
+            step.from_epoch = 1 + ((step.from_epoch - 1) as f64 * share).round() as usize;
+        }
+        // Of factors that now begin in the same epoch, the last one counts.
+        let firsts: Vec<usize> = kappa.iter().map(|step| step.from_epoch).collect();
+        let mut at = 0;
+        kappa.retain(|_| {
+            at += 1;
+            firsts.get(at) != firsts.get(at - 1)
+        });
+    }
+    changed
 }
 
 /// Trains until the end or until `stop` is set, from the start or from the last checkpoint of the run.

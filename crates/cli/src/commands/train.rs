@@ -1,4 +1,4 @@
-//! `srf train`: trains a model from a recipe and a prepared corpus.
+//! `srf train`: trains a model from a recipe and prepared corpora.
 
 pub(super) mod screen;
 
@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow, ensure};
 use srf_model::config::{Override, Recipe};
 use srf_train::events::Machine;
 use srf_train::trainer::prepared::Prepared;
-use srf_train::trainer::{Outcome, TrainJob, train};
+use srf_train::trainer::{Outcome, TrainJob, in_epochs, is_run_or_empty, set_run_aside, train};
 
 use self::screen::Screen;
 use super::models::bundled_recipe;
@@ -21,15 +21,14 @@ use crate::printer::Printer;
 
 /// Train a model on a prepared corpus
 ///
-/// RUN gets the model (RUN/model), checkpoints, the log and the recipe as it was used. The same command goes on where
-/// a stopped or killed training was, and ends in the same bytes as one that never stopped. Ctrl-C finishes the step,
-/// saves and says how to go on.
+/// RUN gets the model (RUN/model), checkpoints, the log and the recipe as it was used. The same command resumes a
+/// stopped or killed training and ends in the same bytes as one that never stopped. Ctrl-C finishes the step and saves.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   srf prepare builtin corpus --hours 2
   srf train recipes/builtin/phones.toml --data corpus --out run
-  srf train recipes/builtin/phones.toml --data corpus --out fast training.epochs=3 model.layers=2
+  srf train recipes/builtin/phones.toml --data corpus --out fast --epochs 3 model.layers=2
   srf train own/srf --data mine --out tuned --from run/model 'training.schedule={constant={rate=1e-4}}'")]
 pub(crate) struct Args {
     /// The recipe: a TOML file, or a name (see `srf recipes`)
@@ -46,6 +45,14 @@ pub(crate) struct Args {
     /// The run directory
     #[arg(long, short, value_name = "RUN")]
     out: PathBuf,
+
+    /// Train for this many epochs: warm-up and decay of the learning rate are stretched with them
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    epochs: Option<u32>,
+
+    /// Start from the beginning; what RUN holds of an earlier training is moved to RUN/old-N
+    #[arg(long)]
+    restart: bool,
 
     /// Start from this model directory or run; with other labels, the class capsules are made anew
     #[arg(long, value_name = "MODEL")]
@@ -65,7 +72,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
-    let Args { recipe: recipe_path, changes, data, out: run, from, threads, save_every, cache } = args;
+    let Args { recipe: recipe_path, changes, data, out: run, epochs, restart, from, threads, save_every, cache } = args;
     if let Some(n_threads) = threads {
         rayon::ThreadPoolBuilder::new().num_threads(n_threads).build_global().context("threads")?;
     }
@@ -73,7 +80,7 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     data.problems.iter().for_each(|problem| out.problem(problem));
     let n_problems = data.problems.len();
     let job = TrainJob {
-        recipe: load_recipe(&recipe_path, &changes, data.labels.n_classes())?,
+        recipe: recipe(&recipe_path, changes, epochs, data.labels.n_classes(), out)?,
         recipe_name: recipe_path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
         data: Arc::new(data),
         run,
@@ -83,9 +90,45 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
         save_every: minutes(save_every)?,
         max_cache_bytes: (cache.max(0.0) * f64::from(1 << 30)) as u64,
     };
+    if !is_run_or_empty(&job.run) {
+        let refused = anyhow!("`{}` holds files that no training wrote", job.run.display());
+        return Err(refused.context("`--out` is for a new folder or the run to resume"));
+    }
+    if restart && let Some(old) = set_run_aside(&job.run)? {
+        out.note(format_args!("the earlier training is in `{}`", old.display()));
+    }
     let outcome = watch(&job, out)?;
     let is_clean = matches!(outcome, Outcome::Finished { n_left_out: 0, .. }) && n_problems == 0;
     Ok(if is_clean { Exit::Done } else { Exit::Problems })
+}
+
+/// The recipe with all changes.
+fn recipe(
+    path: &Path,
+    mut changes: Vec<Override>,
+    epochs: Option<u32>,
+    n_classes: usize,
+    out: &Printer,
+) -> anyhow::Result<Recipe> {
+    let is_of = |change: &Override, key: &str| change.key == key;
+    let fewer = changes.iter().find(|change| is_of(change, "training.epochs")).map(|change| change.value.clone());
+    ensure!(fewer.is_none() || epochs.is_none(), "`--epochs` and `training.epochs` were both given");
+    let averages = changes.iter().any(|change| is_of(change, "training.average_epochs"));
+    if let Some(n_epochs) = fewer.and_then(|value| value.parse::<usize>().ok()).filter(|_| !averages) {
+        let others = changes.iter().filter(|change| !is_of(change, "training.epochs")).cloned().collect::<Vec<_>>();
+        let training = load_recipe(path, &others, n_classes)?.training;
+        let average = training.map_or(1, |training| training.average_epochs);
+        if 0 < n_epochs && n_epochs < average {
+            out.note(format_args!("the model will be the mean of {n_epochs} epochs, not {average}: there are no more"));
+            changes.push(Override { key: "training.average_epochs".to_owned(), value: n_epochs.to_string() });
+        }
+    }
+    let mut recipe = load_recipe(path, &changes, n_classes)?;
+    if let (Some(n_epochs), Some(training)) = (epochs, &mut recipe.training) {
+        *training = in_epochs(training, n_epochs as usize);
+        training.validate()?;
+    }
+    Ok(recipe)
 }
 
 /// Reads a recipe file, or the bundled recipe of that name, and changes it.
@@ -96,14 +139,14 @@ fn load_recipe(path: &Path, changes: &[Override], n_classes: usize) -> anyhow::R
     })
 }
 
-/// Trains behind a bar until the end or until Ctrl-C, and tells how it ended.
+/// Trains with a progress bar until the end or until Ctrl-C, and prints how it ended.
 pub(super) fn watch(job: &TrainJob, out: &Printer) -> anyhow::Result<Outcome> {
     let stop = stop_on_signal()?;
     let screen = Screen::new(out);
     let outcome = train(job, &screen, &stop);
     screen.finish();
     let outcome = outcome?;
-    tell(&outcome, out);
+    print_outcome(&outcome, out);
     Ok(outcome)
 }
 
@@ -124,21 +167,18 @@ pub(super) fn stop_on_signal() -> anyhow::Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-fn tell(outcome: &Outcome, out: &Printer) {
+fn print_outcome(outcome: &Outcome, out: &Printer) {
     match outcome {
         Outcome::Interrupted { checkpoint } => {
             out.note(format_args!("stopped; saved `{}`", checkpoint.display()));
-            out.note("give the same command again to go on from there");
+            out.note("give the same command again to resume");
         }
         Outcome::Finished { model, dev, n_left_out } => {
             if *n_left_out > 0 {
                 out.problem(format_args!("{n_left_out} utterances or batches were left out, see above and the log"));
             }
-            if let Some((errors, rate)) =
-                dev.as_ref().and_then(|dev| dev.errors.as_ref()?.rate().map(|rate| (dev, rate)))
-            {
-                let measure = errors.errors.as_ref().map_or("", |errors| errors.measure.as_str());
-                out.note(format_args!("dev: loss {:.3}, {measure} {:.2} %", errors.loss, 100.0 * rate));
+            if let Some(dev) = dev {
+                out.note(format_args!("dev, {} utterances: loss {}", dev.n_utterances, screen::measured(dev)));
             }
             out.note(format_args!("the model is in `{}`", model.display()));
         }

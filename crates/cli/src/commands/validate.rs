@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use clap::Args as ClapArgs;
 use srf_text::labels::LabelSet;
-use srf_train::corpus::validate::{Depth, validate};
+use srf_train::corpus::validate::{Depth, checksum, validate};
 
 use super::prepare;
 use crate::Exit;
@@ -12,7 +13,7 @@ use crate::printer::{Bar, Printer};
 
 /// Check manifests before training on them
 ///
-/// Tells of missing and unreadable audio, lengths that differ, labels outside the set, ids used twice, empty texts and
+/// Reports missing and unreadable audio, lengths that differ, labels outside the set, ids used twice, empty texts and
 /// texts with more labels than the audio has output frames, each with its file and line. Exit code 1 if there are any.
 #[derive(ClapArgs)]
 #[command(after_help = "Examples:\n  srf validate data/timit/train.jsonl data/timit/dev.jsonl --decode")]
@@ -26,10 +27,13 @@ pub(crate) struct Args {
     /// Read every sample, not only the headers
     #[arg(long)]
     decode: bool,
+    /// Print a checksum of each manifest and of every byte of its recordings
+    #[arg(long)]
+    hash: bool,
 }
 
 pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
-    let Args { manifests, labels, decode } = args;
+    let Args { manifests, labels, decode, hash } = args;
     let depth = if decode { Depth::Samples } else { Depth::Headers };
     let mut exit = Exit::Done;
     for manifest in &manifests {
@@ -42,6 +46,10 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
         let shown = manifest.display();
         let (n, hours) = (validated.n_utterances, validated.hours);
         out.note(format!("{shown}: {n} utterances, {hours:.2} hours, {} problems", problems.len()));
+        if hash {
+            let sum = checksum(manifest).with_context(|| format!("could not read all of `{shown}`"))?;
+            out.line(format_args!("{sum}  {shown}"))?;
+        }
         if !problems.is_empty() {
             exit = Exit::Problems;
         }

@@ -1,6 +1,8 @@
 //! Checks a manifest against its recordings before hours are spent on it.
 
 use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
@@ -60,6 +62,35 @@ pub fn validate(
     problems.0.sort_by_key(|problem| problem.line);
     let seconds: f64 = listed.iter().filter_map(|listed| listed.utterance.audio.duration_s).sum();
     (Validated { n_utterances: listed.len(), hours: seconds / 3600.0 }, problems.0)
+}
+
+/// A checksum of a manifest and of every byte of its recordings, to tell two copies of a corpus apart.
+pub fn checksum(path: &Path) -> io::Result<String> {
+    let (listed, _) = manifest::load(path);
+    let mut recordings: Vec<&PathBuf> = listed.iter().map(|listed| &listed.utterance.audio.path).collect();
+    recordings.sort();
+    recordings.dedup();
+    let manifest = path.to_owned();
+    let all: Vec<&PathBuf> = std::iter::once(&manifest).chain(recordings).collect();
+    let sums = all.par_iter().map(|path| file_checksum(path)).collect::<io::Result<Vec<u32>>>()?;
+    let mut sum = crc32fast::Hasher::new();
+    sums.iter().for_each(|one| sum.update(&one.to_le_bytes()));
+    Ok(format!("{:08x}", sum.finalize()))
+}
+
+fn file_checksum(path: &Path) -> io::Result<u32> {
+    let named = |error: io::Error| io::Error::new(error.kind(), format!("`{}`: {error}", path.display()));
+    let mut file = BufReader::with_capacity(1 << 20, File::open(path).map_err(named)?);
+    let mut sum = crc32fast::Hasher::new();
+    loop {
+        let bytes = file.fill_buf().map_err(named)?;
+        if bytes.is_empty() {
+            return Ok(sum.finalize());
+        }
+        sum.update(bytes);
+        let n_bytes = bytes.len();
+        file.consume(n_bytes);
+    }
 }
 
 fn check_ids(path: &Path, listed: &[Listed], problems: &mut Problems) {

@@ -30,8 +30,8 @@ fn epoch(epoch: usize, loss: f64, substitutions: usize) -> EpochEnd {
     let errors = ErrorCounts { measure: "PER".to_owned(), n_reference: 200, substitutions, ..ErrorCounts::default() };
     EpochEnd {
         epoch,
-        train: Measured { n_utterances: 10, loss, errors: None },
-        validation: Some(Measured { n_utterances: 5, loss: loss + 1.0, errors: Some(errors) }),
+        train: Measured { n_utterances: 10, loss, ..Measured::default() },
+        validation: Some(Measured { n_utterances: 5, loss: loss + 1.0, errors: Some(errors), ..Measured::default() }),
         learning_rate: 1e-3,
         speed: Speed { n_frames: 20_000, duration_s: 2.0, wait_s: 0.1 },
         ..EpochEnd::default()
@@ -154,7 +154,7 @@ fn what_was_left_out_is_told() {
 #[test]
 fn the_state_of_a_run_is_its_last_one() {
     let mut history = history(0);
-    let end = |reason| RunEnd { reason, remark: "disk <full>".to_owned() };
+    let end = |reason| RunEnd { reason, remark: "disk <full>".to_owned(), ..RunEnd::default() };
     history.add(at(30, Event::End(end(EndReason::Failed))));
     assert!(page(&history).html().contains("<span class=\"alarm\">failed</span>: disk &lt;full&gt;"));
     history.add(at(30, Event::Resume(Resume::default())));

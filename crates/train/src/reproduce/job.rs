@@ -332,6 +332,7 @@ impl Job {
             train: first(&self.data.train, n_wanted),
             dev: Vec::new(),
             fingerprint: String::new(),
+            sizes_fingerprint: String::new(),
             problems: Vec::new(),
         };
         let job = TrainJob { data: Arc::new(data), run, ..self.train_job(row, recipe, 1) };

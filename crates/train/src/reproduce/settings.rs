@@ -4,11 +4,12 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-use srf_model::config::{ModelConfig, Override, OverrideError, Recipe, ScheduleConfig, TrainingConfig};
+use srf_model::config::{ModelConfig, Override, OverrideError, Recipe};
 
 use super::ReproduceError;
 use super::paper::TableRow;
 use crate::recipes;
+use crate::trainer::in_epochs;
 
 /// A change to the recipes of all rows, or of some: `training.epochs=12`, `tf-*:training.batch_frames=5000`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,7 +99,7 @@ impl Settings {
             recipe = Recipe::parse_with(&recipe.format(), path, &shrunken(&recipe.model), self.n_classes)?;
         }
         if let (Some(training), Length::Epochs(n_epochs)) = (&mut recipe.training, length) {
-            *training = compressed(training, n_epochs);
+            *training = in_epochs(training, n_epochs);
         }
         let changes =
             self.changes.iter().filter(|change| change.is_for(row.name())).map(|change| change.change.clone());
@@ -109,33 +110,6 @@ impl Settings {
 
 fn set(key: &str, value: impl ToString) -> Override {
     Override { key: key.to_owned(), value: value.to_string() }
-}
-
-/// The same training in another number of epochs: the curve of the learning rate keeps its height and shape and is
-/// compressed in time.
-///
-/// With n steps for every N of the recipe, s = n / N, warm-up takes s n_w steps, and κ √s keeps the rate where it was,
-/// for κ √s (s N)^-1/2 = κ N^-1/2.
-fn compressed(training: &TrainingConfig, n_epochs: usize) -> TrainingConfig {
-    let share = n_epochs as f64 / training.epochs as f64;
-    let mut shorter = training.clone();
-    shorter.epochs = n_epochs;
-    shorter.average_epochs = ((training.average_epochs as f64 * share).ceil() as usize).clamp(1, n_epochs.max(1));
-    if let ScheduleConfig::Warmup { steps, kappa, .. } = &mut shorter.schedule {
-        *steps = ((*steps as f64 * share).round() as u64).max(1);
-        for step in kappa.iter_mut() {
-            step.value *= share.sqrt();
-            step.from_epoch = 1 + ((step.from_epoch - 1) as f64 * share).round() as usize;
-        }
-        // Of factors that now begin in the same epoch, the last one counts.
-        let firsts: Vec<usize> = kappa.iter().map(|step| step.from_epoch).collect();
-        let mut at = 0;
-        kappa.retain(|_| {
-            at += 1;
-            firsts.get(at) != firsts.get(at - 1)
-        });
-    }
-    shorter
 }
 
 /// Changes that keep the structure of a network (layers, windows, routing), make it narrow and train it for a moment.
@@ -158,6 +132,7 @@ fn shrunken(model: &ModelConfig) -> Vec<Override> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use srf_model::config::{ScheduleConfig, TrainingConfig};
 
     use super::*;
     use crate::reproduce::paper::TABLES;

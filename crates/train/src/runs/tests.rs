@@ -11,7 +11,7 @@ fn at(step: u64, event: Event) -> Record {
 
 fn epoch(epoch: usize, substitutions: usize) -> Event {
     let errors = ErrorCounts { measure: "PER".to_owned(), n_reference: 100, substitutions, ..ErrorCounts::default() };
-    let validation = Some(Measured { n_utterances: 9, loss: 1.0, errors: Some(errors) });
+    let validation = Some(Measured { n_utterances: 9, loss: 1.0, errors: Some(errors), ..Measured::default() });
     let speed = Speed { n_frames: 1000 * epoch as u64, duration_s: 2.0, wait_s: 0.0 };
     Event::Epoch(Box::new(EpochEnd { epoch, validation, speed, validation_s: 0.5, ..EpochEnd::default() }))
 }

@@ -60,7 +60,7 @@ fn a_file_holds_a_frame_for_every_record_with_numbers() {
     let dir = tempfile::tempdir().unwrap();
     let mut board = TensorBoard::create(&dir.path().join("board"), 1.5, 20).unwrap();
     let errors = ErrorCounts { measure: "PER".to_owned(), n_reference: 4, deletions: 1, ..ErrorCounts::default() };
-    let validation = Some(Measured { n_utterances: 1, loss: 2.0, errors: Some(errors) });
+    let validation = Some(Measured { n_utterances: 1, loss: 2.0, errors: Some(errors), ..Measured::default() });
     let epoch = EpochEnd { epoch: 1, validation, ..EpochEnd::default() };
     let speed = Speed { n_frames: 10, duration_s: 2.0, wait_s: 1.0 };
     for event in [

@@ -25,6 +25,8 @@ pub enum AverageError {
     Labels { path: PathBuf, cause: ParseLabelsError },
     #[error("`{path}` has other {what} than `{first}`")]
     Different { path: PathBuf, what: &'static str, first: PathBuf },
+    #[error("`{path}` has {n} weights that are not finite")]
+    NotFinite { path: PathBuf, n: usize },
     #[error("`{path}` keeps {found} epochs, {asked} were asked for")]
     Epochs { path: PathBuf, found: usize, asked: usize },
 }
@@ -77,19 +79,36 @@ pub fn average(paths: &[PathBuf]) -> Result<ModelParts, AverageError> {
 
 /// The mean of the last `n_epochs` epochs that a checkpoint keeps.
 pub fn average_epochs(path: &Path, n_epochs: usize) -> Result<ModelParts, AverageError> {
-    let checkpoint = Checkpoint::load(path)?;
+    let checkpoint = load_checkpoint(path)?;
     let found = checkpoint.kept.len();
     if !(1..=found).contains(&n_epochs) {
         return Err(AverageError::Epochs { path: path.to_owned(), found, asked: n_epochs });
     }
     let models: Vec<&[f32]> = checkpoint.kept.iter().skip(found - n_epochs).map(Vec::as_slice).collect();
     let values = mean(&models);
+    check_finite(path, &values)?;
     let card = format!("# Mean of {n_epochs} epochs\n\n- `{}`\n", path.display());
     Ok(ModelParts { values, card, ..parts(path, checkpoint)? })
 }
 
 fn load(path: &Path) -> Result<ModelParts, AverageError> {
-    if path.is_dir() { Ok(directory::read(path)?) } else { parts(path, Checkpoint::load(path)?) }
+    let parts = if path.is_dir() { directory::read(path)? } else { parts(path, load_checkpoint(path)?)? };
+    check_finite(path, &parts.values)?;
+    Ok(parts)
+}
+
+fn load_checkpoint(path: &Path) -> Result<Checkpoint, AverageError> {
+    let checkpoint = Checkpoint::load(path)?;
+    let damaged = |problem| ReadCheckpointError::Damaged { path: path.to_owned(), problem };
+    checkpoint.check().map_err(damaged)?;
+    Ok(checkpoint)
+}
+
+fn check_finite(path: &Path, values: &[f32]) -> Result<(), AverageError> {
+    match values.iter().filter(|value| !value.is_finite()).count() {
+        0 => Ok(()),
+        n => Err(AverageError::NotFinite { path: path.to_owned(), n }),
+    }
 }
 
 /// The model that a checkpoint holds.

@@ -19,7 +19,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use srf_base::files::write_atomically_with;
-use srf_model::config::MAX_PARAMETERS;
+use srf_model::config::{MAX_PARAMETERS, Recipe};
+use srf_model::params::Layout;
 
 const MAGIC: &[u8; 8] = b"SRFCKPT1";
 const MAX_HEAD_BYTES: u64 = 64 << 20;
@@ -126,6 +127,34 @@ impl Checkpoint {
     pub fn save(&self, path: &Path) -> Result<(), WriteCheckpointError> {
         let written = write_atomically_with(path, |out| self.write(out));
         written.map_err(|source| WriteCheckpointError { path: path.to_owned(), source })
+    }
+
+    /// Whether it is a state of the training that its recipe describes. The checksum says that the bytes are those that
+    /// were written, not that they make sense.
+    pub fn check(&self) -> Result<(), String> {
+        let Head { recipe, state, n_values, n_trainable, .. } = &self.head;
+        let recipe = Recipe::parse(recipe, Path::new("its recipe")).map_err(|error| error.to_string())?;
+        let training = recipe.training.as_ref().ok_or("its recipe has no table `[training]`")?;
+        let layout = Layout::new(&recipe.model);
+        let counts = [("values", *n_values, layout.n_values()), ("gradients", *n_trainable, layout.n_trainable())];
+        for (what, found, expected) in counts {
+            if found != expected {
+                return Err(format!("it has {found} {what}, the network of its recipe {expected}"));
+            }
+        }
+        let n_done = state.epoch.wrapping_sub(1);
+        if training.epochs < n_done || state.n_steps < state.n_batches as u64 || state.n_steps < state.n_updates {
+            let State { epoch, n_batches, n_steps, .. } = state;
+            return Err(format!(
+                "it is at batch {n_batches} of epoch {epoch} after {n_steps} steps, but there are {} epochs",
+                training.epochs
+            ));
+        }
+        let n_kept = n_done.min(training.average_epochs);
+        if self.kept.len() != n_kept || (state.is_finished && n_kept == 0) {
+            return Err(format!("it keeps {} epochs, expected {n_kept}", self.kept.len()));
+        }
+        Ok(())
     }
 
     fn write(&self, out: &mut impl Write) -> io::Result<()> {

@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::io;
+use std::io::{self, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 
+use rayon::prelude::*;
 use srf_text::labels::{LabelSet, LoadLabelsError};
 
 use crate::corpus::{DEV, Problem, TRAIN, Utterance, manifest};
@@ -20,8 +21,10 @@ pub struct Prepared {
     pub train: Vec<Utterance>,
     /// Measured on after each epoch; may be empty.
     pub dev: Vec<Utterance>,
-    /// Changes when a manifest, the labels or the size of a recording does.
+    /// Changes when a manifest or the labels do, or the size, the start or the end of a recording.
     pub fingerprint: String,
+    /// What earlier versions called the fingerprint: without the contents of recordings.
+    pub(crate) sizes_fingerprint: String,
     /// Lines of the manifests that are none.
     pub problems: Vec<Problem>,
 }
@@ -64,7 +67,7 @@ impl Prepared {
     pub fn load(path: &Path) -> Result<Self, LoadPreparedError> {
         let labels_path = path.join("labels.txt");
         let labels = LabelSet::load(&labels_path)?;
-        let mut sum = crc32fast::Hasher::new();
+        let mut sum = Fingerprints::default();
         sum.update(labels.format().as_bytes());
         let mut problems = Vec::new();
         let train_path = path.join(format!("{TRAIN}.jsonl"));
@@ -74,8 +77,8 @@ impl Prepared {
         }
         let dev_path = path.join(format!("{DEV}.jsonl"));
         let dev = if dev_path.is_file() { part(&dev_path, &mut sum, &mut problems)? } else { Vec::new() };
-        let fingerprint = format!("{:08x}", sum.finalize());
-        Ok(Self { paths: vec![path.to_owned()], labels, train, dev, fingerprint, problems })
+        let [fingerprint, sizes_fingerprint] = sum.finalize();
+        Ok(Self { paths: vec![path.to_owned()], labels, train, dev, fingerprint, sizes_fingerprint, problems })
     }
 
     /// Reads several folders as one corpus.
@@ -90,7 +93,8 @@ impl Prepared {
         self.paths.append(&mut next.paths);
         self.train.append(&mut next.train);
         self.dev.append(&mut next.dev);
-        self.fingerprint = format!("{}{}", self.fingerprint, next.fingerprint);
+        self.fingerprint.push_str(&next.fingerprint);
+        self.sizes_fingerprint.push_str(&next.sizes_fingerprint);
         self.problems.append(&mut next.problems);
         Ok(self)
     }
@@ -129,20 +133,57 @@ fn joined<'a>(paths: impl Iterator<Item = &'a Path>) -> String {
     names.join(" + ")
 }
 
-fn part(
-    path: &Path,
-    sum: &mut crc32fast::Hasher,
-    problems: &mut Vec<Problem>,
-) -> Result<Vec<Utterance>, LoadPreparedError> {
+/// Checksums of a corpus: of all that is looked at, and of what earlier versions looked at.
+#[derive(Default)]
+struct Fingerprints {
+    all: crc32fast::Hasher,
+    sizes: crc32fast::Hasher,
+}
+
+impl Fingerprints {
+    fn update(&mut self, bytes: &[u8]) {
+        self.all.update(bytes);
+        self.sizes.update(bytes);
+    }
+
+    fn finalize(self) -> [String; 2] {
+        [self.all, self.sizes].map(|sum| format!("{:08x}", sum.finalize()))
+    }
+}
+
+fn part(path: &Path, sum: &mut Fingerprints, problems: &mut Vec<Problem>) -> Result<Vec<Utterance>, LoadPreparedError> {
     let bytes = fs::read(path).map_err(|source| LoadPreparedError::Read { path: path.to_owned(), source })?;
     sum.update(&bytes);
     let (listed, found) = manifest::read(bytes.as_slice(), path);
     problems.extend(found);
     let utterances: Vec<Utterance> = listed.into_iter().map(|listed| listed.utterance).collect();
-    for utterance in &utterances {
-        // A recording that is not there is told when it is read.
-        let n_bytes = fs::metadata(&utterance.audio.path).map_or(0, |metadata| metadata.len());
-        sum.update(&n_bytes.to_le_bytes());
+    // Utterances of one recording follow each other: it is looked at once.
+    let mut runs: Vec<&[Utterance]> = utterances.chunk_by(|a, b| a.audio.path == b.audio.path).collect();
+    let looks: Vec<(u64, u32)> = runs.par_iter().map(|run| look_at(&run[0].audio.path)).collect();
+    for (run, (n_bytes, content)) in runs.drain(..).zip(looks) {
+        sum.all.update(&content.to_le_bytes());
+        run.iter().for_each(|_| sum.update(&n_bytes.to_le_bytes()));
     }
     Ok(utterances)
+}
+
+/// Bytes at the start and at the end of a recording that its fingerprint covers.
+const EDGE_BYTES: u64 = 4096;
+
+/// The size of a recording, and a checksum of its start and its end; one that is missing is reported when it is read.
+fn look_at(path: &Path) -> (u64, u32) {
+    let mut sum = crc32fast::Hasher::new();
+    let mut look = || -> io::Result<u64> {
+        let mut file = fs::File::open(path)?;
+        let n_bytes = file.metadata()?.len();
+        for start in [0, n_bytes.saturating_sub(EDGE_BYTES)] {
+            let mut edge = Vec::new();
+            file.seek(io::SeekFrom::Start(start))?;
+            file.by_ref().take(EDGE_BYTES).read_to_end(&mut edge)?;
+            sum.update(&edge);
+        }
+        Ok(n_bytes)
+    };
+    let n_bytes = look().unwrap_or(0);
+    (n_bytes, sum.finalize())
 }

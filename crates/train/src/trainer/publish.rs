@@ -20,7 +20,7 @@ use super::training_loop::Learner;
 use super::{TrainError, TrainJob};
 use crate::corpus::{Utterance, Watcher};
 use crate::evaluate::scoring::compared;
-use crate::evaluate::{EvaluateOptions, evaluate};
+use crate::evaluate::{EvaluateOptions, Rate, evaluate};
 use crate::events::{ErrorCounts, Example, LayerHealth, Measured};
 use crate::timing;
 
@@ -29,7 +29,8 @@ const N_EXAMPLES: usize = 5;
 
 /// What the recogniser writes for some utterances.
 pub(super) struct Recognized {
-    pub(super) errors: ErrorCounts,
+    /// By every measure of the units: WER and CER for characters.
+    pub(super) errors: Vec<ErrorCounts>,
     pub(super) examples: Vec<Example>,
     /// Of each capsule layer.
     pub(super) health: Vec<LayerHealth>,
@@ -72,7 +73,7 @@ pub(super) fn recognize(
     let examples = evaluation.answers.iter().take(N_EXAMPLES).map(example).collect();
     let few: Vec<_> = evenly(&chosen, N_EXAMPLES).iter().map(Utterance::to_be_heard).collect();
     let health = recognizer.health(&few).iter().map(LayerHealth::from).collect();
-    Some(Recognized { errors: rate.errors(), examples, health })
+    Some(Recognized { errors: evaluation.rates.iter().map(Rate::errors).collect(), examples, health })
 }
 
 /// At most `n`, from the whole list: manifests are sorted by speaker.
@@ -141,15 +142,10 @@ fn card(job: &TrainJob, head: &Head, state: &State, dev: Option<&Measured>) -> S
     );
     if let Some(dev) = dev {
         let _ = write!(card, "- on {} utterances it was not trained on: loss {:.3}", dev.n_utterances, dev.loss);
-        if let Some((errors, rate)) = dev.errors.as_ref().and_then(|errors| Some((errors, errors.rate()?))) {
-            let _ = write!(
-                card,
-                ", {} {:.2} % ({} of {})",
-                errors.measure,
-                100.0 * rate,
-                errors.n_errors(),
-                errors.n_reference
-            );
+        for errors in dev.errors.iter().chain(&dev.other_errors) {
+            let Some(rate) = errors.rate() else { continue };
+            let (measure, n_errors, n_reference) = (&errors.measure, errors.n_errors(), errors.n_reference);
+            let _ = write!(card, ", {measure} {:.2} % ({n_errors} of {n_reference})", 100.0 * rate);
         }
         card.push('\n');
     }

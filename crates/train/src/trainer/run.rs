@@ -139,7 +139,7 @@ impl Run<'_> {
     pub(super) fn begin_epoch(&mut self, n_batches: usize) {
         self.pace.epoch = Speed::default();
         self.watcher.begin("training", n_batches);
-        (0..self.state.n_batches).for_each(|_| self.watcher.advance());
+        (0..self.state.n_batches.min(n_batches)).for_each(|_| self.watcher.advance());
     }
 
     /// Saves and ends: without the recording, the same command could not end in the same bytes.
@@ -186,26 +186,23 @@ impl Run<'_> {
         let (epoch, at) = (self.state.epoch, self.state.n_batches);
         let event = SkippedBatch { epoch, batch: at, reason: skipped.to_string(), utterances };
         self.report(Event::SkippedBatch(event))?;
-        if skipped == Skipped::Empty {
-            return Ok(());
-        }
         self.state.n_skipped += 1;
-        if self.state.n_skipped <= self.training.max_skipped { Ok(()) } else { self.give_up(batch) }
+        if self.state.n_skipped <= self.training.max_skipped { Ok(()) } else { self.give_up(batch, skipped) }
     }
 
-    fn give_up(&mut self, batch: &Batch) -> Result<(), TrainError> {
+    fn give_up(&mut self, batch: &Batch, last: Skipped) -> Result<(), TrainError> {
         let saved = self.dir.path().join("failed");
         std::fs::create_dir_all(&saved).map_err(RunDirError::write(&saved))?;
         self.checkpoint().save(&saved.join("state.ckpt"))?;
         self.dir.write("failed/batch.txt", &(self.data.train.ids(&batch.members).join("\n") + "\n"))?;
         let n_skipped = self.state.n_skipped;
-        self.report_end(EndReason::Failed, format!("{n_skipped} batches were not finite"))?;
+        self.report_end(EndReason::Failed, format!("{n_skipped} batches had to be skipped"))?;
         let (step, limit) = (self.state.n_steps, self.training.max_skipped);
-        Err(TrainError::TooManySkipped { step, n_skipped, limit, saved })
+        Err(TrainError::TooManySkipped { step, n_skipped, limit, reason: last.to_string(), saved })
     }
 
     fn report_end(&mut self, reason: EndReason, remark: String) -> Result<(), TrainError> {
-        self.report(Event::End(RunEnd { reason, remark }))
+        self.report(Event::End(RunEnd { reason, remark, dev: None }))
     }
 
     pub(super) fn report_progress(&mut self) -> Result<(), TrainError> {
@@ -260,8 +257,10 @@ impl Run<'_> {
         let (loss, n_losses) = publish::dev_loss(&mut self.learner, self.data)?;
         let parts = publish::parts(self.job, self.learner.params.values.clone(), &self.head, String::new());
         let recognized = publish::recognize(parts, &self.job.data.dev, n_utterances, self.watcher);
-        let errors = recognized.as_ref().map(|recognized| recognized.errors.clone());
-        Ok(Some((Measured { n_utterances: n_losses, loss, errors }, recognized)))
+        let mut errors =
+            recognized.as_ref().map(|recognized| recognized.errors.clone()).unwrap_or_default().into_iter();
+        let (errors, other_errors) = (errors.next(), errors.collect());
+        Ok(Some((Measured { n_utterances: n_losses, loss, errors, other_errors }, recognized)))
     }
 
     fn end_epoch(&mut self) -> Result<(), TrainError> {
@@ -322,7 +321,11 @@ impl Run<'_> {
         let State { epoch, loss_sum, n_losses, rate, n_skipped_in_epoch, .. } = self.state;
         EpochEnd {
             epoch,
-            train: Measured { n_utterances: n_losses as usize, loss: loss_sum / n_losses.max(1) as f64, errors: None },
+            train: Measured {
+                n_utterances: n_losses as usize,
+                loss: loss_sum / n_losses.max(1) as f64,
+                ..Measured::default()
+            },
             validation,
             learning_rate: rate,
             speed: self.pace.epoch,
@@ -332,17 +335,32 @@ impl Run<'_> {
         }
     }
 
+    /// A model whose weights are not finite is never published.
+    fn check_finite(&self) -> Result<(), TrainError> {
+        let params = &self.learner.params;
+        for tensor in params.layout.tensors() {
+            let n = tensor.slot.of(&params.values).iter().filter(|value| !value.is_finite()).count();
+            if n > 0 {
+                return Err(TrainError::NotFinite { tensor: tensor.name.clone(), n });
+            }
+        }
+        Ok(())
+    }
+
     /// The mean of the last epochs becomes the model.
     fn finish(&mut self) -> Result<Outcome, TrainError> {
         let kept: Vec<&[f32]> = self.kept.iter().map(Vec::as_slice).collect();
         self.learner.params.values = mean(&kept);
-        let dev = self.validate(self.training.validation_utterances)?.map(|(measured, _)| measured);
+        self.check_finite()?;
+        // The figure of a model is on all of the part.
+        let dev = self.validate(self.job.data.dev.len())?.map(|(measured, _)| measured);
         let model = self.dir.path().join("model");
         let values = self.learner.params.values.clone();
         publish::write(&model, self.job, values, &self.head, &self.state, dev.as_ref(), self.watcher)?;
         let n_epochs = self.state.epoch - 1;
         let reason = if n_epochs < self.training.epochs { EndReason::StoppedEarly } else { EndReason::Completed };
-        self.report_end(reason, format!("the mean of the last {} of {n_epochs} epochs", self.kept.len()))?;
+        let remark = format!("the mean of the last {} of {n_epochs} epochs", self.kept.len());
+        self.report(Event::End(RunEnd { reason, remark, dev: dev.clone() }))?;
         self.write_page();
         let n_left_out = self.data.train.skipped.len() + self.data.dev.skipped.len() + self.state.n_skipped;
         Ok(Outcome::Finished { model, dev, n_left_out })

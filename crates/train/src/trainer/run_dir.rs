@@ -8,6 +8,7 @@
 //! | `checkpoints/` | the last good states ([`super::checkpoint`]) |
 //! | `model/` | the finished model |
 //! | `failed/` | state and batch at which a run gave up |
+//! | `damaged/`, `old-N/` | checkpoints that could not be used, and runs before a restart |
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -90,7 +91,9 @@ impl RunDir {
     pub(crate) fn latest(&self) -> (Option<Found>, Vec<ReadCheckpointError>) {
         let mut problems = Vec::new();
         for path in self.checkpoints() {
-            match Checkpoint::load(&path) {
+            let damaged = |problem| ReadCheckpointError::Damaged { path: path.clone(), problem };
+            let loaded = Checkpoint::load(&path);
+            match loaded.and_then(|checkpoint| checkpoint.check().map(|()| checkpoint).map_err(damaged)) {
                 Ok(checkpoint) => return (Some(Found { path, checkpoint }), problems),
                 Err(problem) => problems.push(problem),
             }
@@ -117,11 +120,42 @@ impl RunDir {
     }
 }
 
-/// Removes checkpoints that are damaged, so that they do not count among the last good ones.
-pub(crate) fn remove_damaged(problems: &[ReadCheckpointError]) {
+/// Moves damaged checkpoints to the folder `damaged` of the run: they do not count among the last good ones, and can
+/// still be looked at.
+pub(crate) fn set_damaged_aside(run: &Path, problems: &[ReadCheckpointError]) {
     for problem in problems {
         if let ReadCheckpointError::Damaged { path, .. } = problem {
-            let _ = fs::remove_file(path);
+            let aside = run.join("damaged");
+            // What cannot be moved stays, and is reported again next time.
+            let _ = fs::create_dir_all(&aside);
+            let _ = fs::rename(path, aside.join(path.file_name().unwrap_or_default()));
         }
     }
 }
+
+/// Moves everything that a run wrote to a new folder `old-N` in its directory, so that the run starts from the beginning.
+pub fn set_run_aside(run: &Path) -> Result<Option<PathBuf>, RunDirError> {
+    let held: Vec<PathBuf> = WRITTEN.iter().map(|name| run.join(name)).filter(|path| path.exists()).collect();
+    if held.is_empty() {
+        return Ok(None);
+    }
+    // Whoever trains here now must not lose its files.
+    let _lock = RunDir::open(run)?;
+    let old = (1..).map(|n| run.join(format!("old-{n}"))).find(|path| !path.exists()).expect("numbers do not end");
+    fs::create_dir(&old).map_err(RunDirError::write(&old))?;
+    for path in held {
+        let to = old.join(path.file_name().unwrap_or_default());
+        fs::rename(&path, &to).map_err(RunDirError::write(&to))?;
+    }
+    Ok(Some(old))
+}
+
+/// Whether a directory is missing, empty or that of a run.
+pub fn is_run_or_empty(path: &Path) -> bool {
+    let is_empty = fs::read_dir(path).map_or(true, |mut entries| entries.next().is_none());
+    is_empty || WRITTEN.iter().chain(&["lock"]).any(|name| path.join(name).exists())
+}
+
+/// What a run writes into its directory, besides its lock.
+const WRITTEN: [&str; 8] =
+    ["checkpoints", "log.jsonl", "run.json", "recipe.toml", "model", "failed", "tensorboard", "report.html"];

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use srf_audio::features::cmvn::CmvnStats;
-use srf_model::config::{ModelConfig, Recipe, TrainingConfig};
+use srf_model::config::{ModelConfig, Recipe, ScheduleConfig, TrainingConfig};
 use srf_model::network::Network;
 use srf_model::params::{Layout, Params};
 use srf_model::weights;
@@ -17,7 +17,7 @@ use super::checkpoint::{Checkpoint, Head, ReadCheckpointError, State};
 use super::data::{Data, Dataset, Keep};
 use super::front_end::FrontEnd;
 use super::run::{Pace, Run};
-use super::run_dir::{Found, RunDir, remove_damaged};
+use super::run_dir::{Found, RunDir, set_damaged_aside};
 use super::training_loop::Learner;
 use super::{TrainError, TrainJob, TrainWatcher};
 use crate::augment::Augmenter;
@@ -25,6 +25,9 @@ use crate::corpus::{TRAIN, Utterance};
 use crate::events::log::{FILE_NAME, History, Log};
 use crate::events::{DataPart, Event, Record, Resume, RunStart};
 use crate::tensorboard::{DIRECTORY_NAME, TensorBoard};
+
+/// Fewer utterances than this are not enough for a model of anything else.
+const FEW_UTTERANCES: usize = 100;
 
 /// A job whose run directory this process has locked.
 pub(super) struct Start<'a> {
@@ -51,10 +54,10 @@ impl<'a> Start<'a> {
         let mut head = new_head(job);
         head.from_fingerprint = from.as_ref().map(|(_, params)| fingerprint(&params.values));
         match &found {
-            Some(found) => check_same(&job.run, &found.checkpoint.head, &head)?,
-            None => refuse_unreadable(&job.run, &damaged)?,
+            Some(found) => check_same(&job.run, &found.checkpoint.head, &head, &job.data.sizes_fingerprint)?,
+            None => refuse_damaged(&job.run, &damaged)?,
         }
-        remove_damaged(&damaged);
+        set_damaged_aside(&job.run, &damaged);
         dir.tidy();
         Ok(Self { job, training, dir, found, remarks, head, from })
     }
@@ -109,7 +112,14 @@ impl<'a> Start<'a> {
     where
         'a: 'r,
     {
-        let Self { job, training, dir, found, remarks, mut head, from } = self;
+        let Self { job, training, dir, found, mut remarks, mut head, from } = self;
+        if found.is_some() {
+            remarks.extend(other_kernels(&job.run, &job.machine.kernels));
+            remarks.last().into_iter().for_each(|remark| watcher.remark(remark));
+        } else if !job.data.fingerprint.is_empty() {
+            // A part of a corpus, taken to time some batches, has no fingerprint.
+            doubts(training, data).iter().for_each(|doubt| watcher.remark(doubt));
+        }
         let mut learner = Learner::new(&job.recipe.model, training);
         if let Some((config, params)) = &from {
             let path = job.from.as_deref().unwrap_or(Path::new(""));
@@ -121,6 +131,11 @@ impl<'a> Start<'a> {
         head.n_trainable = learner.params.layout.n_trainable();
         let log = Log::open(&dir.path().join(FILE_NAME))?;
         let is_new = found.is_none();
+        if let Some(found) = &found {
+            // A resumed run goes on with the fingerprint it began with.
+            head.data_fingerprint.clone_from(&found.checkpoint.head.data_fingerprint);
+            check_position(found, data.plan(training, found.checkpoint.head.state.epoch).len(), &job.run)?;
+        }
         let resumed = found.map(|Found { path, checkpoint }| (path, restore(checkpoint, &mut learner)));
         let (state, kept, event) = if let Some((path, (state, kept))) = resumed {
             let event = Resume { epoch: state.epoch - 1, checkpoint: path.display().to_string(), remarks };
@@ -161,6 +176,43 @@ impl<'a> Start<'a> {
     }
 }
 
+/// What to say where the run began on another instruction set, whose sums are rounded otherwise.
+fn other_kernels(run: &Path, now: &str) -> Option<String> {
+    let history = History::load(&run.join(FILE_NAME)).ok()?;
+    let was = &history.start()?.machine.kernels;
+    (!was.is_empty() && was != now).then(|| {
+        format!(
+            "the run began with the instruction set `{was}`, this machine uses `{now}`: the bytes will differ from \
+             those of a run that never changed (`SRF_ISA={was}` pins it where the machine has it)"
+        )
+    })
+}
+
+/// What makes it doubtful that a training can work, one line each.
+fn doubts(training: &TrainingConfig, data: &Data) -> Vec<String> {
+    let n_updates = data.plan(training, 1).len() * training.epochs;
+    let n_train = data.train.examples.len();
+    let mut doubts = Vec::new();
+    if let ScheduleConfig::Warmup { steps, .. } = training.schedule
+        && (n_updates as u64) < steps
+    {
+        doubts.push(format!(
+            "{n_updates} updates are fewer than the {steps} of the warm-up, so the learning rate never reaches its \
+             height: train longer (`--epochs`), with smaller batches (`training.batch_frames`) or a shorter warm-up \
+             (`training.schedule.warmup.steps`)"
+        ));
+    }
+    if data.dev.examples.is_empty() {
+        doubts.push(
+            "there is no dev part: nothing will say how good the model is (`srf prepare ... --split`)".to_owned(),
+        );
+    }
+    if n_train < FEW_UTTERANCES {
+        doubts.push(format!("{n_train} utterances are few: expect a model that knows these and no others"));
+    }
+    doubts
+}
+
 fn new_head(job: &TrainJob) -> Head {
     Head {
         recipe: job.recipe.format(),
@@ -182,19 +234,22 @@ fn fingerprint(values: &[f32]) -> String {
 }
 
 /// Refuses to resume with another recipe, other labels or other data.
-fn check_same(run: &Path, was: &Head, now: &Head) -> Result<(), TrainError> {
+fn check_same(run: &Path, was: &Head, now: &Head, sizes_fingerprint: &str) -> Result<(), TrainError> {
     let changed = |what: &str, was: &str, now: &str| {
         let [what, was, now] = [what, was, now].map(str::to_owned);
         Err(TrainError::Changed { run: run.to_owned(), what, was, now })
     };
     let or_none = |fingerprint: &Option<String>| fingerprint.clone().unwrap_or_else(|| "none".to_owned());
-    if let Some((key, was, now)) = Recipe::first_difference(&was.recipe, &now.recipe) {
+    // Names of keys may have changed since.
+    let recipe = Recipe::parse(&was.recipe, run).map_or_else(|_| was.recipe.clone(), |recipe| recipe.format());
+    if let Some((key, was, now)) = Recipe::first_difference(&recipe, &now.recipe) {
         return changed(&format!("`{key}`"), &was, &now);
     }
     if was.labels != now.labels {
         return changed("labels", "of another set", "those of the data");
     }
-    if was.data_fingerprint != now.data_fingerprint {
+    // Runs of earlier versions know the sizes of recordings only.
+    if was.data_fingerprint != now.data_fingerprint && was.data_fingerprint != sizes_fingerprint {
         return changed("data of fingerprint", &was.data_fingerprint, &now.data_fingerprint);
     }
     if was.from_fingerprint != now.from_fingerprint {
@@ -207,12 +262,25 @@ fn check_same(run: &Path, was: &Head, now: &Head) -> Result<(), TrainError> {
     Ok(())
 }
 
-/// Refuses to start anew over checkpoints that cannot be read: they may be good.
-fn refuse_unreadable(run: &Path, problems: &[ReadCheckpointError]) -> Result<(), TrainError> {
-    match problems.iter().find(|problem| matches!(problem, ReadCheckpointError::Io { .. })) {
-        Some(problem) => Err(TrainError::Unreadable { run: run.to_owned(), problem: problem.to_string() }),
-        None => Ok(()),
+/// Refuses to start anew over checkpoints of which none can be used: somebody may still want to look at them.
+fn refuse_damaged(run: &Path, problems: &[ReadCheckpointError]) -> Result<(), TrainError> {
+    let unreadable = problems.iter().find(|problem| matches!(problem, ReadCheckpointError::Io { .. }));
+    let run = run.to_owned();
+    match (unreadable, problems.first()) {
+        (Some(problem), _) => Err(TrainError::Unreadable { run, problem: problem.to_string() }),
+        (None, Some(problem)) => Err(TrainError::AllDamaged { run, problem: problem.to_string() }),
+        (None, None) => Ok(()),
     }
+}
+
+/// A checkpoint cannot be further in an epoch than the epoch is long.
+fn check_position(found: &Found, n_batches: usize, run: &Path) -> Result<(), TrainError> {
+    let done = found.checkpoint.head.state.n_batches;
+    if done <= n_batches {
+        return Ok(());
+    }
+    let problem = format!("`{}` is damaged: {done} batches are done of {n_batches}", found.path.display());
+    Err(TrainError::AllDamaged { run: run.to_owned(), problem })
 }
 
 /// Puts the numbers of a checkpoint back into the learner.

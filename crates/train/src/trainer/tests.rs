@@ -2,7 +2,7 @@
 
 use std::f32::consts::TAU;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -109,6 +109,8 @@ struct Notes {
     remarks: Mutex<Vec<String>>,
     stop: AtomicBool,
     n_steps_left: Mutex<Option<usize>>,
+    /// Removed at the first step.
+    doomed: Vec<PathBuf>,
 }
 
 impl Watcher for Notes {
@@ -126,6 +128,7 @@ impl TrainWatcher for Notes {
     }
 
     fn step(&self, _figures: &Figures) {
+        self.doomed.iter().for_each(|path| drop(fs::remove_file(path)));
         if let Some(left) = &mut *self.n_steps_left.lock().unwrap() {
             *left -= 1;
             self.stop.store(*left == 0, Ordering::Relaxed);
@@ -296,4 +299,146 @@ fn the_model_is_the_mean_of_the_last_epochs_with_their_moving_statistics() {
         assert_eq!(*value, (sum / 3.0) as f32);
     }
     assert_ne!(parts.values, checkpoint.values);
+}
+
+#[test]
+fn recordings_that_vanish_stop_the_training_with_their_reason() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut job = job(dir.path(), &TEXTS.repeat(4), SRF, &rate(3, 1e-3).replace("1500", "300"));
+    job.max_cache_bytes = 0;
+    let doomed = job.data.train.iter().map(|utterance| utterance.audio.path.clone()).collect();
+    let notes = Notes { doomed, ..Notes::default() };
+    let error = train(&job, &notes, &notes.stop).unwrap_err();
+    assert!(matches!(error, TrainError::Recording(_)), "{error}");
+    assert!(error.to_string().contains(".wav` can no longer be read: "), "{error}");
+    let events = notes.events.into_inner().unwrap();
+    assert!(matches!(events.last(), Some(Event::End(end)) if end.reason == EndReason::Failed));
+    assert!(!events.iter().any(|event| matches!(event, Event::Epoch(_))), "no epoch ended");
+}
+
+#[test]
+fn batches_without_a_loss_count_as_skipped() {
+    let dir = tempfile::tempdir().unwrap();
+    // Played twice as fast, no utterance has enough slices for its labels.
+    let training = rate(1, 1e-3) + "\nmax_skipped = 0\naugment = { speeds = [2.0] }";
+    let texts: Vec<&str> = vec!["a b a b a b a b a b a b"; 4];
+    let mut job = job(dir.path(), &texts, SRF, &training);
+    let data = Arc::get_mut(&mut job.data).expect("nobody else has it");
+    for utterance in &mut data.train {
+        utterance.text = ["a b"; 30].join(" ");
+    }
+    let error = go(&job).0.unwrap_err();
+    assert!(matches!(error, TrainError::TooManySkipped { n_skipped: 1, .. }), "{error}");
+}
+
+#[test]
+fn with_all_checkpoints_damaged_it_stops_and_a_restart_keeps_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let job = job(dir.path(), TEXTS, SRF, &rate(1, 1e-3));
+    go(&job).0.unwrap();
+    let first = checkpoint_of(&job.run);
+    let checkpoints = || fs::read_dir(job.run.join("checkpoints")).unwrap().map(|entry| entry.unwrap().path());
+    let n_checkpoints = checkpoints().count();
+    checkpoints().for_each(|path| fs::write(path, b"SRFCKPT1 and then nothing").unwrap());
+    let error = go(&job).0.unwrap_err();
+    assert!(matches!(error, TrainError::AllDamaged { .. }), "{error}");
+    assert!(error.hint().unwrap().contains("--restart"));
+    assert_eq!(checkpoints().count(), n_checkpoints, "nothing is deleted");
+    let old = set_run_aside(&job.run).unwrap().unwrap();
+    assert_eq!(fs::read_dir(old.join("checkpoints")).unwrap().count(), n_checkpoints);
+    go(&job).0.unwrap();
+    assert!(checkpoint_of(&job.run) == first, "a restart ends in the same bytes");
+    assert!(is_run_or_empty(&job.run) && !is_run_or_empty(dir.path()));
+}
+
+#[test]
+fn checkpoints_that_contradict_their_recipe_are_damaged() {
+    let dir = tempfile::tempdir().unwrap();
+    let job = job(dir.path(), TEXTS, SRF, &(rate(3, 1e-3) + "\naverage_epochs = 2"));
+    go(&job).0.unwrap();
+    let path = fs::read_dir(job.run.join("checkpoints")).unwrap().map(|entry| entry.unwrap().path()).max().unwrap();
+    let good = Checkpoint::load(&path).unwrap();
+    good.check().unwrap();
+    let broken = |change: &dyn Fn(&mut Checkpoint)| {
+        let mut checkpoint = good.clone();
+        change(&mut checkpoint);
+        checkpoint.check().unwrap_err()
+    };
+    broken(&|c| c.head.state.epoch = 0);
+    broken(&|c| c.head.state.epoch = 5);
+    broken(&|c| c.head.state.n_batches = 1_000_000_000_000);
+    broken(&|c| c.head.state.n_updates = u64::MAX);
+    broken(&|c| c.head.recipe = "[model]".to_owned());
+    broken(&|c| drop(c.kept.pop_back()));
+    let fewer = broken(&|c| c.head.n_values -= 1);
+    assert!(fewer.contains(" values, the network of its recipe "), "{fewer}");
+    broken(&|c| c.head.n_trainable -= 1);
+}
+
+#[test]
+fn weights_that_are_not_finite_are_not_averaged() {
+    let dir = tempfile::tempdir().unwrap();
+    let job = job(dir.path(), TEXTS, SRF, &rate(1, 1e-3));
+    go(&job).0.unwrap();
+    let path = fs::read_dir(job.run.join("checkpoints")).unwrap().map(|entry| entry.unwrap().path()).max().unwrap();
+    let mut checkpoint = Checkpoint::load(&path).unwrap();
+    checkpoint.values[7] = f32::NAN;
+    checkpoint.kept[0][7] = f32::INFINITY;
+    checkpoint.save(&path).unwrap();
+    let error = average::average(std::slice::from_ref(&path)).map(|_| ()).unwrap_err();
+    assert!(error.to_string().ends_with("has 1 weights that are not finite"), "{error}");
+    assert!(average::average_epochs(&path, 1).is_err());
+    // The finished run is finished again, and its model is checked again.
+    fs::remove_dir_all(job.run.join("model")).unwrap();
+    let error = go(&job).0.unwrap_err();
+    assert!(matches!(error, TrainError::NotFinite { n: 1, .. }), "{error}");
+    assert!(!job.run.join("model").exists());
+}
+
+#[test]
+fn the_fingerprint_covers_the_contents_of_recordings() {
+    let dir = tempfile::tempdir().unwrap();
+    let before = corpus(dir.path(), &["a b", "b"]);
+    let path = dir.path().join("1.wav");
+    let mut bytes = fs::read(&path).unwrap();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let after = Prepared::load(dir.path()).unwrap();
+    assert_ne!(after.fingerprint, before.fingerprint);
+    assert_eq!(after.sizes_fingerprint, before.sizes_fingerprint);
+}
+
+#[test]
+fn doubtful_trainings_and_other_machines_are_remarked_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let schedule = "schedule = { warmup = { steps = 500, kappa = [{ from_epoch = 1, value = 0.01 }] } }";
+    let training = format!("epochs = 2\nbatch_frames = 1500\n{schedule}");
+    let mut job = job(dir.path(), TEXTS, SRF, &training);
+    job.machine.kernels = "avx512".to_owned();
+    let notes = Notes { n_steps_left: Mutex::new(Some(1)), ..Notes::default() };
+    train(&job, &notes, &notes.stop).unwrap();
+    let remarks = notes.remarks.into_inner().unwrap();
+    assert!(remarks[0].contains("fewer than the 500 of the warm-up"), "{remarks:?}");
+    assert!(remarks[1].starts_with("6 utterances are few"), "{remarks:?}");
+    job.machine.kernels = "scalar".to_owned();
+    let (outcome, notes) = go(&job);
+    outcome.unwrap();
+    let remarks = notes.remarks.into_inner().unwrap();
+    assert_eq!(remarks.len(), 1, "{remarks:?}");
+    assert!(remarks[0].contains("began with the instruction set `avx512`, this machine uses `scalar`"), "{remarks:?}");
+}
+
+#[test]
+fn the_figure_of_a_model_is_on_all_of_dev() {
+    let dir = tempfile::tempdir().unwrap();
+    let job = job(dir.path(), TEXTS, SRF, &(rate(1, 1e-3) + "\nvalidation_utterances = 2"));
+    let (outcome, notes) = go(&job);
+    let Ok(Outcome::Finished { dev: Some(dev), model, .. }) = outcome else { panic!("{outcome:?}") };
+    let n_labels: usize = TEXTS.iter().map(|text| text.split(' ').count()).sum();
+    assert_eq!(dev.errors.as_ref().unwrap().n_reference, n_labels);
+    let card = fs::read_to_string(model.join("card.md")).unwrap();
+    assert!(card.contains(&format!(" of {n_labels})")), "{card}");
+    let events = notes.events.into_inner().unwrap();
+    assert!(matches!(events.last(), Some(Event::End(end)) if end.dev.as_ref() == Some(&dev)));
 }

@@ -1,4 +1,8 @@
-//! Shows a training on the terminal: a progress bar and a line per epoch.
+//! Shows the progress of a training: a bar on a terminal, otherwise lines, and one line per epoch.
+
+use std::io::{self, IsTerminal as _};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use indicatif::ProgressStyle;
 use srf_train::corpus::Watcher;
@@ -11,11 +15,29 @@ use crate::printer::{Bar, Printer, human_duration};
 pub(crate) struct Screen<'a> {
     out: &'a Printer,
     bar: Bar<'a>,
+    /// When something was last printed; `None` on a terminal, which has a bar.
+    last_line: Option<Mutex<Instant>>,
 }
+
+/// Without a terminal a line is printed at least this often.
+const MAX_SILENCE: Duration = Duration::from_mins(1);
 
 impl<'a> Screen<'a> {
     pub(crate) fn new(out: &'a Printer) -> Self {
-        Self { out, bar: Bar::new(out) }
+        let last_line = (!io::stderr().is_terminal()).then(|| Mutex::new(Instant::now()));
+        Self { out, bar: Bar::new(out), last_line }
+    }
+
+    fn note(&self, text: &str) {
+        self.bar.note(text);
+        if let Some(last_line) = &self.last_line {
+            *last_line.lock().expect("printing does not panic") = Instant::now();
+        }
+    }
+
+    fn is_silent(&self) -> bool {
+        let elapsed = |last_line: &Mutex<Instant>| last_line.lock().expect("printing does not panic").elapsed();
+        self.last_line.as_ref().is_some_and(|last_line| MAX_SILENCE <= elapsed(last_line))
     }
 
     /// Takes the bar away.
@@ -42,15 +64,15 @@ impl Watcher for Screen<'_> {
 impl TrainWatcher for Screen<'_> {
     fn record(&self, record: &Record) {
         match &record.event {
-            Event::Start(start) => self.bar.note(&format!(
-                "{} parameters, {} classes; {} epochs of {} steps",
+            Event::Start(start) => self.note(&format!(
+                "{} parameters, {} classes; {} epochs of {} steps; `*` marks the smallest loss on dev so far",
                 start.n_parameters, start.n_classes, start.n_epochs, start.n_steps_per_epoch
             )),
-            Event::Resume(resume) => self.bar.note(&format!("going on from `{}`", resume.checkpoint)),
+            Event::Resume(resume) => self.note(&format!("going on from `{}`", resume.checkpoint)),
             Event::SkippedUtterance(skipped) => {
-                self.bar.note(&format!("problem: utterance `{}` is left out: {}", skipped.id, skipped.reason));
+                self.note(&format!("problem: utterance `{}` is left out: {}", skipped.id, skipped.reason));
             }
-            Event::SkippedBatch(skipped) => self.bar.note(&format!(
+            Event::SkippedBatch(skipped) => self.note(&format!(
                 "problem: batch {} of epoch {} is left out: {} (utterances {})",
                 skipped.batch,
                 skipped.epoch,
@@ -59,7 +81,7 @@ impl TrainWatcher for Screen<'_> {
             )),
             Event::Epoch(epoch) => {
                 let dev = epoch.validation.as_ref().map_or_else(String::new, |dev| format!(", dev {}", measured(dev)));
-                self.bar.note(&format!(
+                self.note(&format!(
                     "epoch {:3}: loss {:.3}{dev}{}, rate {:.2e}, {:.0} frames/s, waited {:.1} %, {}",
                     epoch.epoch,
                     epoch.train.loss,
@@ -75,7 +97,7 @@ impl TrainWatcher for Screen<'_> {
     }
 
     fn remark(&self, text: &str) {
-        self.bar.note(text);
+        self.note(text);
     }
 
     fn step(&self, figures: &Figures) {
@@ -83,6 +105,11 @@ impl TrainWatcher for Screen<'_> {
         let errors =
             error_rate.as_ref().map_or_else(String::new, |(measure, rate)| format!("{measure} {:.1} % ", 100.0 * rate));
         let left = human_duration(*left_s);
+        if self.is_silent() {
+            self.note(&format!(
+                "epoch {epoch}/{n_epochs}: loss {loss:.2} {errors}{frames_per_s:.0} frames/s, {left} left"
+            ));
+        }
         self.bar.with(|bar| {
             bar.set_prefix(format!("epoch {epoch}/{n_epochs}"));
             bar.set_message(format!("loss {loss:.2} {errors}rate {rate:.1e} {frames_per_s:.0} frames/s {left} left"));
@@ -90,8 +117,9 @@ impl TrainWatcher for Screen<'_> {
     }
 }
 
-fn measured(measured: &Measured) -> String {
-    let errors = measured.errors.as_ref();
-    let rate = errors.and_then(|errors| Some(format!(" {} {:.2} %", errors.measure, 100.0 * errors.rate()?)));
-    format!("{:.3}{}", measured.loss, rate.unwrap_or_default())
+/// A loss and the error rates by all measures.
+pub(super) fn measured(measured: &Measured) -> String {
+    let errors = measured.errors.iter().chain(&measured.other_errors);
+    let rates = errors.filter_map(|errors| Some(format!(", {} {:.2} %", errors.measure, 100.0 * errors.rate()?)));
+    format!("{:.3}{}", measured.loss, rates.collect::<String>())
 }

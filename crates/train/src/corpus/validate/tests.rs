@@ -97,3 +97,19 @@ proptest! {
         prop_assert!(n_needed == 0 || !is_reachable(&labels, n_needed - 1));
     }
 }
+
+#[test]
+fn the_checksum_covers_every_byte_of_every_recording() {
+    let dir = tempfile::tempdir().unwrap();
+    let manifest = dir.path().join("m.jsonl");
+    std::fs::write(&manifest, "{\"audio_filepath\": \"a.raw\", \"text\": \"a\"}\n").unwrap();
+    let mut bytes = vec![7; 100_000];
+    std::fs::write(dir.path().join("a.raw"), &bytes).unwrap();
+    let before = checksum(&manifest).unwrap();
+    assert_eq!(before, checksum(&manifest).unwrap());
+    bytes[50_000] = 8;
+    std::fs::write(dir.path().join("a.raw"), &bytes).unwrap();
+    assert_ne!(checksum(&manifest).unwrap(), before);
+    std::fs::remove_file(dir.path().join("a.raw")).unwrap();
+    assert!(checksum(&manifest).unwrap_err().to_string().contains("a.raw`: "));
+}
