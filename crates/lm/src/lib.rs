@@ -31,7 +31,7 @@ use flate2::write::GzEncoder;
 
 use crate::count::Restriction;
 use crate::key::{Key, Layout, Wide};
-use crate::sort::Room;
+use crate::sort::{Room, TempError};
 pub use crate::text::Text;
 use crate::vocab::Vocabulary;
 
@@ -151,8 +151,16 @@ pub enum EstimateError {
     NoSuchCount { order: usize, count: usize },
     #[error("the discount of {order}-grams with adjusted count {count} is {found}, expected 0 to {count}")]
     DiscountRange { order: usize, count: usize, found: f32 },
-    #[error("could not use temporary files or write the model: {0}")]
-    Io(#[from] io::Error),
+    #[error("could not use a temporary file: {source}")]
+    Temp { source: io::Error },
+    #[error("could not write the model: {0}")]
+    Write(#[from] io::Error),
+}
+
+impl From<TempError> for EstimateError {
+    fn from(TempError(source): TempError) -> Self {
+        Self::Temp { source }
+    }
 }
 
 impl EstimateError {
@@ -165,6 +173,7 @@ impl EstimateError {
                 "the text is small or artificial: use more text, remove repeated lines, take an order below {order}, \
                  or set discounts by hand with `--discount-fallback`"
             )),
+            Self::Temp { .. } => Some("`--temp-dir` sets where temporary files go, `--memory` how soon".into()),
             Self::TooManyWords { order, .. } => Some(format!("take an order below {order}")),
             _ => None,
         }

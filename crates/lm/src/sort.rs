@@ -16,6 +16,18 @@ const MAX_RUNS: usize = 64;
 /// A buffer never holds fewer records than this, however little memory is allowed.
 const MIN_RECORDS: usize = 16;
 
+/// A temporary file that could not be made, written or read.
+#[derive(Debug)]
+pub(crate) struct TempError(pub(crate) io::Error);
+
+type TempResult<T> = Result<T, TempError>;
+
+impl From<io::Error> for TempError {
+    fn from(error: io::Error) -> Self {
+        Self(error)
+    }
+}
+
 /// Something of fixed size that can go to a file.
 pub(crate) trait Record: Copy + Send {
     const BYTES: usize;
@@ -75,7 +87,7 @@ fn push_within<R>(buffer: &mut Vec<R>, record: R, limit: usize) {
     buffer.push(record);
 }
 
-fn write_records<R: Record>(records: impl Iterator<Item = R>, file: &mut File) -> io::Result<()> {
+fn write_records<R: Record>(records: impl Iterator<Item = R>, file: &mut File) -> TempResult<()> {
     let mut bytes = Vec::with_capacity(BUFFER_BYTES + R::BYTES);
     for record in records {
         record.put(&mut bytes);
@@ -84,7 +96,8 @@ fn write_records<R: Record>(records: impl Iterator<Item = R>, file: &mut File) -
             bytes.clear();
         }
     }
-    file.write_all(&bytes)
+    file.write_all(&bytes)?;
+    Ok(())
 }
 
 /// The records of a temporary file, from its start.
@@ -95,18 +108,18 @@ struct FileRecords<R> {
 }
 
 impl<R: Record> FileRecords<R> {
-    fn new(mut file: File) -> io::Result<Self> {
+    fn new(mut file: File) -> TempResult<Self> {
         file.rewind()?;
         let reader = BufReader::with_capacity(BUFFER_BYTES, file);
         Ok(Self { reader, bytes: vec![0; R::BYTES], kind: std::marker::PhantomData })
     }
 
-    fn next(&mut self) -> io::Result<Option<R>> {
+    fn next(&mut self) -> TempResult<Option<R>> {
         match self.reader.read_exact(&mut self.bytes) {
             Ok(()) => Ok(Some(R::get(&self.bytes))),
             // Only whole records are written, so that this is the end.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
-            Err(error) => Err(error),
+            Err(error) => Err(error.into()),
         }
     }
 }
@@ -125,7 +138,7 @@ impl<R: Record> Queue<R> {
         Self { memory: Vec::new(), limit: room.n_records::<R>(), file: None, room, len: 0 }
     }
 
-    pub(crate) fn push(&mut self, record: R) -> io::Result<()> {
+    pub(crate) fn push(&mut self, record: R) -> TempResult<()> {
         if self.memory.len() == self.limit {
             self.spill()?;
         }
@@ -138,7 +151,7 @@ impl<R: Record> Queue<R> {
         self.len
     }
 
-    fn spill(&mut self) -> io::Result<()> {
+    fn spill(&mut self) -> TempResult<()> {
         let mut file = match self.file.take() {
             Some(file) => file,
             None => tempfile::tempfile_in(&self.room.temp_dir)?,
@@ -148,7 +161,7 @@ impl<R: Record> Queue<R> {
         Ok(())
     }
 
-    pub(crate) fn into_records(self) -> io::Result<QueueRecords<R>> {
+    pub(crate) fn into_records(self) -> TempResult<QueueRecords<R>> {
         let file = self.file.map(FileRecords::new).transpose()?;
         Ok(QueueRecords { file, memory: self.memory.into_iter() })
     }
@@ -161,7 +174,7 @@ pub(crate) struct QueueRecords<R> {
 }
 
 impl<R: Record> QueueRecords<R> {
-    pub(crate) fn next(&mut self) -> io::Result<Option<R>> {
+    pub(crate) fn next(&mut self) -> TempResult<Option<R>> {
         if let Some(file) = &mut self.file {
             if let Some(record) = file.next()? {
                 return Ok(Some(record));
@@ -188,7 +201,7 @@ where
         Self { buffer: Vec::new(), limit: room.n_records::<R>(), runs: Vec::new(), room }
     }
 
-    pub(crate) fn push(&mut self, record: R) -> io::Result<()> {
+    pub(crate) fn push(&mut self, record: R) -> TempResult<()> {
         if self.buffer.len() == self.limit {
             self.spill()?;
         }
@@ -202,7 +215,7 @@ where
         self.buffer.dedup_by(|next, first| next.key() == first.key() && first.combine(next));
     }
 
-    fn spill(&mut self) -> io::Result<()> {
+    fn spill(&mut self) -> TempResult<()> {
         self.sort();
         // Text that repeats itself shrinks so much that the buffer has room again.
         if self.buffer.len() <= self.limit / 2 {
@@ -228,7 +241,7 @@ where
         Ok(())
     }
 
-    pub(crate) fn into_sorted(mut self) -> io::Result<Sorted<R>> {
+    pub(crate) fn into_sorted(mut self) -> TempResult<Sorted<R>> {
         self.sort();
         if self.runs.is_empty() {
             return Ok(Sorted::Memory(self.buffer.into_iter()));
@@ -244,7 +257,7 @@ pub(crate) enum Sorted<R: Keyed> {
 }
 
 impl<R: Keyed> Sorted<R> {
-    pub(crate) fn next(&mut self) -> io::Result<Option<R>> {
+    pub(crate) fn next(&mut self) -> TempResult<Option<R>> {
         match self {
             Self::Memory(records) => Ok(records.next()),
             Self::Merge(merge) => merge.next(),
@@ -258,7 +271,7 @@ enum Run<R> {
 }
 
 impl<R: Record> Run<R> {
-    fn next(&mut self) -> io::Result<Option<R>> {
+    fn next(&mut self) -> TempResult<Option<R>> {
         match self {
             Self::File(records) => records.next(),
             Self::Memory(records) => Ok(records.next()),
@@ -299,7 +312,7 @@ pub(crate) struct Merge<R: Keyed> {
 }
 
 impl<R: Keyed> Merge<R> {
-    fn new(files: Vec<File>, memory: Vec<R>) -> io::Result<Self> {
+    fn new(files: Vec<File>, memory: Vec<R>) -> TempResult<Self> {
         let mut runs = Vec::with_capacity(files.len() + 1);
         for file in files {
             runs.push(Run::File(FileRecords::new(file)?));
@@ -312,7 +325,7 @@ impl<R: Keyed> Merge<R> {
         Ok(Self { runs, heads })
     }
 
-    fn next(&mut self) -> io::Result<Option<R>> {
+    fn next(&mut self) -> TempResult<Option<R>> {
         let Some(mut first) = self.pop()? else { return Ok(None) };
         while let Some(Reverse(head)) = self.heads.peek() {
             if head.record.key() != first.key() || !first.combine(&head.record) {
@@ -323,7 +336,7 @@ impl<R: Keyed> Merge<R> {
         Ok(Some(first))
     }
 
-    fn pop(&mut self) -> io::Result<Option<R>> {
+    fn pop(&mut self) -> TempResult<Option<R>> {
         let Some(mut top) = self.heads.peek_mut() else { return Ok(None) };
         let record = top.0.record;
         match self.runs[top.0.run].next()? {

@@ -141,7 +141,8 @@ fn estimate(args: EstimateArgs, out: &Printer) -> anyhow::Result<Exit> {
     };
     let texts = open_texts(&texts)?;
     let start = Instant::now();
-    let summary = thread_pool(threads)?.install(|| write_model(texts, &options, path.as_deref()))?;
+    let summary = thread_pool(threads)?.install(|| write_model(texts, &options, path.as_deref()));
+    let summary = summary.map_err(|error| name_output(error, path.as_deref()))?;
     if json {
         out.line(serde_json::to_string_pretty(&as_json(&summary))?)?;
     } else {
@@ -173,6 +174,17 @@ fn write_model(texts: Vec<Text>, options: &Options, path: Option<&Path>) -> Resu
     srf_base::files::write_atomically_with(path, |file| {
         if is_gzip { srf_lm::estimate_gzip(texts, options, file) } else { srf_lm::estimate(texts, options, file) }
     })
+}
+
+/// Says which file could not be written.
+fn name_output(error: EstimateError, path: Option<&Path>) -> anyhow::Error {
+    match (error, path) {
+        (EstimateError::Write(source), Some(path)) => {
+            anyhow::Error::from(source).context(format!("could not write `{}`", path.display()))
+        }
+        (EstimateError::Write(source), None) => source.into(),
+        (error, _) => error.into(),
+    }
 }
 
 fn words(vocab: Option<&Path>, max_vocab: Option<usize>) -> anyhow::Result<Words> {
