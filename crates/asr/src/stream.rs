@@ -134,8 +134,10 @@ impl Stream {
         let n_classes = shared.labels.n_classes();
         let has_evidence = options.has_evidence && listener.tap(Some(TapConfig::default()));
         let slice_s = shared.timing.slice_s();
+        let mut decoder = Decoder::new(n_classes, &options.decoder);
+        decoder.merge_pasts(1 < n_best);
         Ok(Self {
-            decoder: Decoder::new(n_classes, &options.decoder),
+            decoder,
             fusion: options.decoder.fusion.clone(),
             endpointer: options.endpoint.map(|rules| Endpointer::new(rules, slice_s)),
             record: Record::new(shared.timing, n_classes),

@@ -1,4 +1,4 @@
-//! Forced alignment: log-probabilities and the labels that were said in, when each of them was said out.
+//! Forced alignment: finds when each label of a known sequence was spoken.
 //!
 //! The labels with blanks around them are the states of a lattice; a path stays, goes on by one, or skips the blank
 //! between two different labels. [`align`] finds the best path, [`pronunciation`] weighs all of them.

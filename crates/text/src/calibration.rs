@@ -1,4 +1,4 @@
-//! Whether confidences mean what they say: confidences and whether each one was right in, measures and a repair out.
+//! Calibration of confidences: how well they match the share of right words, and a correction.
 //!
 //! NCE is NIST's normalised cross entropy: how much the confidences tell beyond the share of right words alone
 //! (1 everything, 0 nothing, below 0 less than nothing). ECE is the expected calibration error: how far the mean
@@ -11,7 +11,7 @@ const N_BINS: usize = 10;
 /// Confidences of exactly 0 and 1 would cost without limit.
 const EDGE: f64 = 1e-7;
 
-/// Normalised cross entropy; none where all are right or all are wrong, since there is nothing to tell then.
+/// Normalised cross entropy; `None` if all are right or all are wrong.
 pub fn normalised_cross_entropy(judged: &[Judged]) -> Option<f64> {
     let n = judged.len() as f64;
     let n_right = judged.iter().filter(|(_, is_right)| *is_right).count() as f64;
@@ -61,7 +61,7 @@ pub fn bins(judged: &[Judged]) -> [Bin; N_BINS] {
     bins
 }
 
-/// Expected calibration error, 0 to 1; none without confidences.
+/// Expected calibration error, 0 to 1; `None` without confidences.
 pub fn expected_calibration_error(judged: &[Judged]) -> Option<f64> {
     let error = |bin: &Bin| bin.n as f64 * (bin.mean_confidence - bin.accuracy).abs();
     let sum: f64 = bins(judged).iter().map(error).sum();
@@ -85,7 +85,7 @@ impl Default for Calibration {
 }
 
 impl Calibration {
-    /// What makes the judged confidences likeliest, by Newton's method; the default where there is nothing to learn
+    /// What makes the judged confidences most probable, by Newton's method; the default where there is nothing to learn
     /// from (all right, all wrong, or all the same).
     pub fn fit(judged: &[Judged]) -> Self {
         let n_right = judged.iter().filter(|(_, is_right)| *is_right).count();

@@ -1,4 +1,4 @@
-//! Decoding: log-probabilities of a CTC network in, slice by slice; the likeliest label sequences with times out.
+//! Decoding: finds the most probable label sequences, with times, in the log-probabilities of a CTC network.
 //!
 //! A [`Decoder`] holds the state of one utterance. It looks at one slice after the other and at nothing else, so the
 //! result does not depend on how the slices were cut into calls of [`Decoder::accept`], to the bit.
@@ -19,23 +19,23 @@ use crate::labels::PADDING;
 
 pub(crate) use prefixes::NONE;
 
-/// The width of the beam where none is given.
+/// The default width of the beam.
 pub const DEFAULT_BEAM: usize = 100;
 
-/// Log-probabilities below this one, and what is no number, count as this one: exp(-10000) is 0 in every format.
+/// Log-probabilities below this, and NaN, count as this: exp(-10000) is 0 in every format.
 pub(crate) const FLOOR: f32 = -1e4;
 
 /// How hypotheses are searched for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Search {
-    /// The likeliest class of every slice; repeats merge, blanks go.
+    /// The most probable class of every slice; repeats are merged, blanks removed.
     Greedy,
-    /// Prefix beam search: the likeliest label sequences, each summed over its alignments.
+    /// Prefix beam search: the most probable label sequences, each summed over its alignments.
     ///
-    /// What is skipped for speed could not have come into the beam: the search is that of the definition.
-    /// What was said more than 1500 slices ago is settled as the best prefix has it.
+    /// What is skipped for speed could not have entered the beam: the search is that of the definition.
+    /// What is more than 1500 slices ago is settled as the best prefix has it.
     Beam {
-        /// How many prefixes live on after each slice, with a quarter more in reserve.
+        /// How many prefixes survive each slice, with a quarter more in reserve.
         width: usize,
     },
 }
@@ -55,16 +55,16 @@ pub struct DecoderConfig {
     pub fusion: Option<Arc<Fusion>>,
 }
 
-/// One label of a hypothesis and where it was said.
+/// One label of a hypothesis and its slices.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Token {
     /// Its class.
     pub class: usize,
     /// The first slice of its run on the best alignment, counted from the start of the stream.
     pub start_slice: usize,
-    /// The slice behind the last one of its run.
+    /// The slice after the last one of its run.
     pub end_slice: usize,
-    /// The slice of its run where it is likeliest.
+    /// The slice of its run where it is most probable.
     pub peak_slice: usize,
     /// Its posterior there, 0 to 1.
     pub confidence: f32,
@@ -77,16 +77,16 @@ pub struct WordSpan {
     pub word: u32,
     /// Its first token.
     pub first_token: usize,
-    /// The token behind its last one.
+    /// The token after its last one.
     pub end_token: usize,
 }
 
-/// A label sequence and how likely it is.
+/// A label sequence and its probability.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Hypothesis {
     /// The labels with their times.
     pub tokens: Vec<Token>,
-    /// The words, where a lexicon is in use; empty otherwise.
+    /// The words, if there is a lexicon; empty otherwise.
     pub words: Vec<WordSpan>,
     /// Natural logarithm of what hypotheses are ranked by: [`Self::log_prob`] and what language model, words and
     /// hotwords add.
@@ -131,7 +131,7 @@ enum Searching {
 pub struct Settled {
     /// The labels with their times.
     pub tokens: Vec<Token>,
-    /// The words, where a lexicon is in use; empty otherwise.
+    /// The words, if there is a lexicon; empty otherwise.
     pub words: Vec<WordSpan>,
 }
 
@@ -167,12 +167,12 @@ impl Decoder {
         self.n_slices
     }
 
-    /// The likeliest hypothesis so far.
+    /// The most probable hypothesis so far.
     pub fn best(&self) -> Hypothesis {
         self.n_best(1).pop().unwrap_or_default()
     }
 
-    /// Up to `n` hypotheses so far, the likeliest first.
+    /// Up to `n` hypotheses so far, the most probable first.
     pub fn n_best(&self, n: usize) -> Vec<Hypothesis> {
         match &self.state {
             Searching::Greedy(greedy) => Vec::from_iter((0 < n).then(|| greedy.best())),
@@ -180,7 +180,7 @@ impl Decoder {
         }
     }
 
-    /// Ends the utterance: up to `n` hypotheses, the likeliest first, with what their ends add to their scores.
+    /// Ends the utterance: up to `n` hypotheses, the most probable first, with what their ends add to their scores.
     ///
     /// The decoder is ready for the next utterance of the stream, whose slices count on.
     pub fn finish(&mut self, n: usize) -> Vec<Hypothesis> {
@@ -205,7 +205,15 @@ impl Decoder {
         }
     }
 
-    /// The last token of the likeliest hypothesis so far, without the cost of the others: what endpoints need.
+    /// With a lexicon, lets only the best hypothesis of those with the same future survive, or a few of them if
+    /// `alternatives` are wanted: more accurate and faster at the same beam than keeping all. Other searches ignore it.
+    pub fn merge_pasts(&mut self, alternatives: bool) {
+        if let Searching::Beam(beam) = &mut self.state {
+            beam.merge_pasts(alternatives);
+        }
+    }
+
+    /// The last token of the most probable hypothesis so far, without the cost of the others: what endpoints need.
     pub fn last_token(&self) -> Option<Token> {
         match &self.state {
             Searching::Greedy(greedy) => greedy.last_token(),
@@ -214,7 +222,7 @@ impl Decoder {
     }
 
     /// Takes tokens that no later slice can change any more out of the decoder, so that an utterance without end
-    /// needs no memory without end. Later results begin behind them.
+    /// needs no memory without end. Later results begin after them.
     ///
     /// The beam looks for them after every 64th slice, so that what is settled, and the times of it, do not depend on
     /// when they are taken.

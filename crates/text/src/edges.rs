@@ -1,5 +1,4 @@
-//! The edges of a tree as one flat table: a node and a label in, the child out, in a time that does not depend on how
-//! many edges there are.
+//! The edges of a tree as one hash table.
 
 const EMPTY: u32 = u32::MAX;
 

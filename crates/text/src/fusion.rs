@@ -1,45 +1,42 @@
-//! What is known beside the sound: a label behind a prefix in, whether it may stand there and what it adds out.
+//! Shallow fusion: decides whether a label may follow a prefix and what it adds to the score.
 //!
 //! A [`Fusion`] joins up to four sources, all of them immutable and shared by any number of streams:
 //!
-//! - a language model, which rates every label, or every word when it ends;
-//! - a lexicon, outside of which no word is written; for phones it is also what makes words of them;
-//! - hotwords, which make phrases likelier or less likely;
-//! - a list of phrases outside of which nothing is written.
+//! - a language model, which scores every label, or every word when it ends;
+//! - a lexicon, which is all the words there are; for phones it is also what turns them into words;
+//! - hotwords, which make phrases more or less probable;
+//! - a list of phrases, outside of which nothing is recognised.
 //!
-//! A word that is not yet complete counts as the likeliest word that begins so, which is replaced by what the word
-//! really is, given the words before it, when it ends. So a beam does not fill with beginnings of words that nobody says.
+//! Inside a word the language model looks ahead: a prefix counts as the most probable word that begins so, and the
+//! difference to the word's own n-gram probability is added when the word ends. So hypotheses inside words compete
+//! fairly with those that just paid for a word, and a beam does not fill with beginnings of improbable words.
 
 mod hotwords;
 mod lexicon;
 mod phrases;
-mod word_tree;
 
 use std::sync::Arc;
 
 pub use hotwords::{DEFAULT_HOTWORD_SCORE, Hotword};
 pub use lexicon::Lexicon;
+pub(crate) use lexicon::{Names, WordTree};
+pub use phrases::{Phrases, ReadListError};
 
 use crate::decode::NONE;
 use crate::labels::{LabelSet, Units};
 use crate::lm::{Context, NgramModel, WordId};
 use hotwords::Automaton;
+use lexicon::{OUTSIDE, ROOT};
 use phrases::PhraseGraph;
-use word_tree::{OUTSIDE, ROOT, WordTree};
 
-/// Labels of phones that are no sound of a word.
-const SILENCES: [&str; 8] = ["sil", "SIL", "<sil>", "h#", "pau", "epi", "sp", "spn"];
 /// What the space is called in language models of characters.
 const SPACES: [&str; 4] = ["<space>", "|", "\u{2581}", "_"];
-const MAX_LIST: usize = 2_000_000;
-const MAX_PHRASE_CHARS: usize = 1000;
 
-/// Whether a language model is one of labels or of words.
+/// Whether the words of a language model are labels (characters or phones) or words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Level {
-    /// The words of the model are labels: characters or phones.
     Labels,
-    /// The words of the model are words.
     Words,
 }
 
@@ -63,67 +60,10 @@ pub struct Sources {
     pub language: Option<Language>,
     /// The only words there are.
     pub lexicon: Option<Lexicon>,
-    /// Phrases to listen for.
+    /// Phrases to favour or to avoid.
     pub hotwords: Vec<Hotword>,
-    /// The only phrases there are, in the labels' own writing.
+    /// The only phrases there are, in labels, or in words if there is a lexicon of phones.
     pub phrases: Option<Phrases>,
-}
-
-/// Phrases that are all that may be said.
-#[derive(Clone, Debug, Default)]
-pub struct Phrases {
-    /// The phrases.
-    pub phrases: Vec<String>,
-    /// Whether an utterance may be several of them in a row.
-    pub repeats: bool,
-}
-
-impl Phrases {
-    /// Reads one phrase a line; lines that begin with `#` and empty ones are skipped.
-    pub fn parse(text: &str, repeats: bool) -> Result<Self, ReadListError> {
-        let mut phrases = Vec::new();
-        for (index, line) in text.lines().enumerate() {
-            let line = line.trim();
-            if !line.is_empty() && !line.starts_with('#') {
-                check_phrase(line, index + 1)?;
-                phrases.push(line.to_owned());
-            }
-        }
-        check_length(phrases.len())?;
-        Ok(Self { phrases, repeats })
-    }
-}
-
-/// Why a list of hotwords, phrases or words could not be understood.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[non_exhaustive]
-#[allow(missing_docs, reason = "each message says what its fields are")]
-pub enum ReadListError {
-    #[error("line {line}: the score is `{found}`, expected a number from -100 to 100")]
-    Score { line: usize, found: String },
-    #[error("line {line}: a phrase of {found} characters, at most {limit} are allowed")]
-    Long { line: usize, found: usize, limit: usize },
-    #[error("line {line}: a score without a phrase")]
-    NoPhrase { line: usize },
-    #[error("line {line}: `{word}` has no labels behind it")]
-    NoLabels { line: usize, word: String },
-    #[error("line {line}: `{phrase}` has the label `{found}`, which the model cannot write")]
-    Label { line: usize, found: String, phrase: String },
-    #[error("{found} lines, at most {limit} are allowed")]
-    TooMany { found: usize, limit: usize },
-}
-
-fn check_phrase(phrase: &str, line: usize) -> Result<(), ReadListError> {
-    let (found, limit) = (phrase.chars().count(), MAX_PHRASE_CHARS);
-    match found {
-        0 => Err(ReadListError::NoPhrase { line }),
-        _ if limit < found => Err(ReadListError::Long { line, found, limit }),
-        _ => Ok(()),
-    }
-}
-
-fn check_length(found: usize) -> Result<(), ReadListError> {
-    if MAX_LIST < found { Err(ReadListError::TooMany { found, limit: MAX_LIST }) } else { Ok(()) }
 }
 
 /// Why sources do not go together with a label set.
@@ -156,8 +96,8 @@ impl FusionError {
     }
 }
 
-/// Where a prefix stands in everything that is fused.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// The state of all sources after a prefix: prefixes with the same state and last label have the same future.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct State {
     word: u32,
     context: Context,
@@ -171,25 +111,27 @@ pub(crate) struct Extension {
     pub(crate) word: u32,
     /// What is added to the score.
     pub(crate) gain: f64,
-    /// Where the longer prefix stands.
+    /// The state after the label.
     pub(crate) state: State,
 }
 
-/// How an utterance ends behind a prefix.
+/// One way in which a word, or the utterance, ends after a prefix.
+#[derive(Clone, Copy)]
 pub(crate) struct Ending {
-    /// The word that ends with it.
     pub(crate) word: u32,
     /// What is added to the score.
     pub(crate) gain: f64,
+    /// The state between words.
+    state: State,
 }
 
 impl Default for Ending {
     fn default() -> Self {
-        Self { word: NONE, gain: 0.0 }
+        Self { word: NONE, gain: 0.0, state: State::default() }
     }
 }
 
-/// The labels that are no part of words: space, silences, end of sentence.
+/// The labels between words: space, silences, end of sentence.
 #[derive(Debug)]
 struct Separators {
     is_between: Vec<bool>,
@@ -200,11 +142,16 @@ impl Separators {
     fn new(labels: &LabelSet) -> Self {
         let mut is_between = vec![false; labels.n_classes()];
         let has_space = labels.units() == Units::Chars && labels.class(" ").is_some();
-        let silences =
-            SILENCES.iter().filter(|_| labels.units() == Units::Phones).filter_map(|name| labels.class(name));
+        let names = srf_base::silence::LABELS.iter().filter(|_| labels.units() == Units::Phones);
+        let silences = names.filter_map(|name| labels.class(name));
         let space = labels.class(" ").filter(|_| has_space);
         silences.chain(space).chain(labels.end_of_sentence()).for_each(|class| is_between[class] = true);
         Self { is_between, has_space }
+    }
+
+    /// Between words of phrases of words there is nothing.
+    fn of_words() -> Self {
+        Self { is_between: Vec::new(), has_space: false }
     }
 
     fn has(&self, class: u32) -> bool {
@@ -220,26 +167,34 @@ impl Separators {
     }
 }
 
-/// A language model that rates labels.
+/// A language model that scores labels.
 #[derive(Debug)]
 struct LabelRater {
     language: Language,
-    /// For every class its word; none for separators that the model does not have.
+    /// For every class its word; `None` for separators that the model does not have.
     word_of_class: Vec<Option<WordId>>,
 }
 
-/// Words, and a language model that rates them.
+/// The words, and a language model that scores them.
 #[derive(Debug)]
 struct WordRater {
     tree: WordTree,
     language: Option<Language>,
     /// For every word of the tree its word in the language model.
     ids: Vec<WordId>,
+    /// For every node what the most probable word at or below it adds by itself: the look-ahead.
+    ahead: Vec<f32>,
+    /// The look-ahead inside words that are not in the tree.
+    ahead_outside: f64,
+    /// What is added to words that the language model does not know: its unknown word stands for all of them.
+    unknown_share: f64,
     /// Whether there are words outside of the tree.
     is_open: bool,
+    /// For every node a bit for each class that leads on, if there are few classes.
+    next_classes: Vec<u64>,
 }
 
-/// All that is fused, for one label set.
+/// All sources, for one label set.
 #[derive(Debug)]
 pub struct Fusion {
     separators: Separators,
@@ -248,6 +203,8 @@ pub struct Fusion {
     word_rater: Option<WordRater>,
     hotwords: Option<Automaton>,
     phrases: Option<PhraseGraph>,
+    /// Whether hotwords and phrases are made of words instead of labels.
+    is_word_level: bool,
 }
 
 impl Fusion {
@@ -266,17 +223,20 @@ impl Fusion {
             }
             other => (None, other),
         };
+        let encoder = Encoder { labels, words: lexicon.as_ref().filter(|_| labels.units() == Units::Phones) };
+        let hot = encoder.hotwords(&hotwords)?;
         Ok(Self {
             label_rater: of_labels.map(|language| LabelRater::new(labels, language)).transpose()?,
             word_rater: WordRater::new(labels, &separators, lexicon.as_ref(), of_words)?,
-            hotwords: automaton(labels, &hotwords)?,
-            phrases: phrases.map(|phrases| graph(labels, &separators, &phrases)).transpose()?,
+            hotwords: (!hot.is_empty()).then(|| Automaton::new(encoder.space(), &hot)),
+            phrases: phrases.map(|phrases| encoder.phrases(&separators, &phrases)).transpose()?,
+            is_word_level: encoder.words.is_some(),
             lexicon,
             separators,
         })
     }
 
-    /// The lexicon, whose numbers stand in [`crate::decode::WordSpan`].
+    /// The lexicon whose numbers are in [`crate::decode::WordSpan`].
     pub fn lexicon(&self) -> Option<&Lexicon> {
         self.lexicon.as_ref()
     }
@@ -294,10 +254,9 @@ impl Fusion {
     }
 
     pub(crate) fn start(&self) -> State {
-        let language = self.language();
         State {
             word: ROOT,
-            context: language.map_or_else(Context::default, |language| language.model.start()),
+            context: self.language().map_or_else(Context::default, |language| language.model.start()),
             hot: self.hotwords.as_ref().map_or(0, Automaton::start),
             phrase: 0,
         }
@@ -308,22 +267,34 @@ impl Fusion {
         self.label_rater.as_ref().map(|rater| &rater.language).or(of_words)
     }
 
-    /// No label adds more than this behind `state`.
+    /// No label adds more than this after `state`.
     pub(crate) fn max_gain(&self, state: &State) -> f64 {
         let of_labels = self.label_rater.as_ref().map_or(0.0, |rater| rater.language.beta.max(0.0));
         let of_words = self.word_rater.as_ref().map_or(0.0, |rater| rater.max_gain(state.word));
         of_labels + of_words + self.hotwords.as_ref().map_or(0.0, Automaton::max_gain)
     }
 
-    /// All ways in which a prefix goes on with `class`.
-    pub(crate) fn extend(&self, state: &State, class: u32, out: &mut Vec<Extension>) {
+    /// Whether `class` may follow `state`, as far as the tree of words says so quickly.
+    pub(crate) fn may_follow(&self, state: &State, class: u32) -> bool {
+        self.word_rater.as_ref().is_none_or(|rater| rater.may_follow(state.word, class))
+    }
+
+    /// All words that may end after `state`.
+    pub(crate) fn word_ends(&self, state: &State, out: &mut Vec<Ending>) {
+        if let Some(rater) = self.word_rater.as_ref().filter(|_| state.word != ROOT) {
+            rater.ends(state, self, out);
+        }
+    }
+
+    /// All ways in which a prefix goes on with `class`; `ends` are the [`Self::word_ends`] of its state.
+    pub(crate) fn extend(&self, state: &State, class: u32, ends: &[Ending], out: &mut Vec<Extension>) {
         let mut next = *state;
         let mut gain = 0.0;
-        if let Some(phrases) = &self.phrases {
+        if let Some(phrases) = self.phrases.as_ref().filter(|_| !self.is_word_level) {
             let Some(phrase) = phrases.next(state.phrase, class) else { return };
             next.phrase = phrase;
         }
-        if let Some(hotwords) = &self.hotwords {
+        if let Some(hotwords) = self.hotwords.as_ref().filter(|_| !self.is_word_level) {
             let step = hotwords.step(state.hot, class);
             (next.hot, gain) = (step.state, step.gain);
         }
@@ -332,27 +303,34 @@ impl Fusion {
             (next.context, gain) = (context, gain + of_label);
         }
         match &self.word_rater {
-            Some(rater) => rater.extend(next, gain, class, self.separators.has(class), self, out),
+            Some(rater) => rater.extend(next, gain, class, ends, self, out),
             None => out.push(Extension { word: NONE, gain, state: next }),
         }
     }
 
-    /// How the utterance ends behind a prefix, if it may.
+    /// The best way to end the utterance after a prefix, if it may end.
     pub(crate) fn end(&self, state: &State) -> Option<Ending> {
-        if self.phrases.as_ref().is_some_and(|phrases| !phrases.may_end(state.phrase)) {
-            return None;
+        let mut ends = Vec::new();
+        self.word_ends(state, &mut ends);
+        let is_inside = self.word_rater.is_some() && state.word != ROOT;
+        if !is_inside {
+            ends.push(Ending { state: *state, ..Ending::default() });
         }
-        let gain = self.hotwords.as_ref().map_or(0.0, |hotwords| hotwords.end(state.hot));
-        match (&self.word_rater, &self.label_rater) {
-            (Some(rater), _) => rater.end(state, gain, self.has_words()),
-            (None, Some(rater)) => Some(Ending { word: NONE, gain: gain + rater.language.end(state.context) }),
-            (None, None) => Some(Ending { word: NONE, gain }),
-        }
+        let finished = ends.into_iter().filter_map(|ending| {
+            let Ending { word, gain, state } = ending;
+            if self.phrases.as_ref().is_some_and(|phrases| !phrases.may_end(state.phrase)) {
+                return None;
+            }
+            let of_sentence = self.language().map_or(0.0, |language| language.end(state.context));
+            let of_hotwords = self.hotwords.as_ref().map_or(0.0, |hotwords| hotwords.end(state.hot));
+            Some(Ending { word, gain: gain + of_sentence + of_hotwords, state })
+        });
+        finished.max_by(|a, b| a.gain.total_cmp(&b.gain).then(b.word.cmp(&a.word)))
     }
 }
 
 impl Language {
-    /// What a word adds, and the context behind it.
+    /// What a word adds, and the context after it.
     fn rate(&self, context: Context, word: WordId) -> (Context, f64) {
         let (context, log_prob) = self.model.next(context, word);
         (context, self.alpha * log_prob + self.beta)
@@ -415,105 +393,136 @@ impl WordRater {
         if let Some(language) = language.as_ref().filter(|_| words.n_words() == 0) {
             return Err(FusionError::ForeignLanguage { n_words: language.model.words().count() });
         }
-        let ids: Vec<WordId> = language.as_ref().map_or_else(Vec::new, |language| ids(words.words(), &language.model));
-        let value = |word: u32| match &language {
-            Some(language) => language.model.log_prob(language.model.nothing(), ids[word as usize]) as f32,
-            None => 0.0,
+        let mut rater = Self {
+            tree: words.tree.clone(),
+            ids: language.as_ref().map_or_else(Vec::new, |language| ids(words, &language.model)),
+            language,
+            ahead: Vec::new(),
+            ahead_outside: 0.0,
+            unknown_share: 0.0,
+            is_open: lexicon.is_none(),
+            next_classes: Vec::new(),
         };
-        let tree = WordTree::new(words.entries(), value);
-        Ok(Some(Self { tree, language, ids, is_open: lexicon.is_none() }))
+        rater.look_ahead();
+        if !rater.is_open && labels.n_classes() <= 64 {
+            rater.next_classes = next_classes(&rater.tree, separators);
+        }
+        Ok(Some(rater))
     }
 
-    /// What a prefix inside of a word holds until the word ends: as if it were the likeliest that begins so.
-    fn ahead(&self, node: u32) -> f64 {
-        let Some(language) = &self.language else { return 0.0 };
-        match node {
-            ROOT => 0.0,
-            OUTSIDE => language.alpha * language.model.log_prob(language.model.nothing(), language.model.unknown()),
-            _ => language.alpha * f64::from(self.tree.best(node)),
+    /// Fills in what depends on the language model.
+    fn look_ahead(&mut self) {
+        let Some(language) = &self.language else {
+            self.ahead = vec![0.0; self.tree.n_nodes()];
+            return;
+        };
+        let (model, alpha) = (&language.model, language.alpha);
+        let n_unknown = self.ids.iter().filter(|id| **id == model.unknown()).count();
+        if !self.is_open && 1 < n_unknown {
+            self.unknown_share = -alpha * (n_unknown as f64).ln();
         }
+        let value = |word: u32| {
+            let id = self.ids[word as usize];
+            let share = if id == model.unknown() { self.unknown_share } else { 0.0 };
+            (alpha * model.log_prob(model.nothing(), id) + share) as f32
+        };
+        self.ahead = self.tree.best_values(value);
+        self.ahead[ROOT as usize] = 0.0;
+        self.ahead_outside = alpha * model.log_prob(model.nothing(), model.unknown());
+    }
+
+    /// What a prefix inside a word holds until the word ends.
+    fn ahead(&self, node: u32) -> f64 {
+        if node == OUTSIDE { self.ahead_outside } else { f64::from(self.ahead[node as usize]) }
     }
 
     fn max_gain(&self, node: u32) -> f64 {
         let Some(language) = &self.language else { return 0.0 };
-        let ahead = self.ahead(node);
-        let outside = if self.is_open { self.ahead(OUTSIDE) } else { f64::NEG_INFINITY };
-        let ends = if node == ROOT { 0.0 } else { language.beta };
-        (outside.max(ends).max(0.0) - ahead).max(0.0)
+        let outside = if self.is_open { self.ahead_outside } else { f64::NEG_INFINITY };
+        let may_end = node != ROOT && (self.is_open || !self.tree.words(node).is_empty());
+        let ends = if may_end { language.beta } else { f64::NEG_INFINITY };
+        // Along an edge of the tree the look-ahead never grows.
+        (outside.max(ends) - self.ahead(node)).max(0.0)
     }
 
-    /// What word `word` adds behind `state`, in place of what was held for it.
+    fn may_follow(&self, node: u32, class: u32) -> bool {
+        self.next_classes.get(node as usize).is_none_or(|classes| classes >> class & 1 == 1)
+    }
+
+    /// What the end of `word` adds after `state`, in place of the look-ahead, and the context after it.
     fn rate(&self, state: &State, word: Option<u32>) -> (Context, f64) {
         let Some(language) = &self.language else { return (state.context, 0.0) };
-        let id = word.map_or(language.model.unknown(), |word| self.ids[word as usize]);
+        let unknown = language.model.unknown();
+        let id = word.map_or(unknown, |word| self.ids[word as usize]);
+        let share = if id == unknown { self.unknown_share } else { 0.0 };
         let (context, gain) = language.rate(state.context, id);
-        (context, gain - self.ahead(state.word))
+        (context, gain + share - self.ahead(state.word))
     }
 
-    fn extend(&self, next: State, gain: f64, class: u32, is_between: bool, all: &Fusion, out: &mut Vec<Extension>) {
-        let node = next.word;
-        if is_between && node == ROOT {
-            out.push(Extension { word: NONE, gain, state: next });
-        } else if is_between {
-            self.end_word(next, gain, ROOT, all, out);
-        } else {
-            match self.tree.child(node, class) {
-                Some(child) => out.push(self.inside(next, gain, child)),
-                None if self.is_open => out.push(self.inside(next, gain, OUTSIDE)),
-                None => {}
-            }
-            // Without a label between words, the next word may begin at once.
-            if !all.separators.has_space()
-                && node != ROOT
-                && let Some(child) = self.tree.child(ROOT, class)
-            {
-                self.end_word(next, gain, child, all, out);
-            }
-        }
-    }
-
-    fn inside(&self, state: State, gain: f64, child: u32) -> Extension {
-        let gain = gain + self.ahead(child) - self.ahead(state.word);
-        Extension { word: NONE, gain, state: State { word: child, ..state } }
-    }
-
-    /// Every word that may end here, with the next one at `node`.
-    fn end_word(&self, state: State, gain: f64, node: u32, all: &Fusion, out: &mut Vec<Extension>) {
-        let words = self.tree.words(state.word);
-        if words.is_empty() && self.is_open {
-            let (context, of_word) = self.rate(&state, None);
-            let gain = gain + of_word + self.ahead(node);
-            out.push(Extension { word: NONE, gain, state: State { word: node, context, ..state } });
-        }
-        for word in words {
-            let (context, of_word) = self.rate(&state, Some(*word));
-            let gain = gain + of_word + self.ahead(node);
-            let mark = if all.has_words() { *word } else { NONE };
-            out.push(Extension { word: mark, gain, state: State { word: node, context, ..state } });
-        }
-    }
-
-    /// The best way to end.
-    fn end(&self, state: &State, gain: f64, has_words: bool) -> Option<Ending> {
-        let sentence_end = |context| self.language.as_ref().map_or(0.0, |language| language.end(context));
-        if state.word == ROOT {
-            return Some(Ending { word: NONE, gain: gain + sentence_end(state.context) });
-        }
+    fn ends(&self, state: &State, all: &Fusion, out: &mut Vec<Ending>) {
         let words = self.tree.words(state.word);
         let open = (words.is_empty() && self.is_open).then_some(None);
-        let endings = words.iter().map(|word| Some(*word)).chain(open).map(|word| {
-            let (context, of_word) = self.rate(state, word);
-            let mark = word.filter(|_| has_words).unwrap_or(NONE);
-            Ending { word: mark, gain: gain + of_word + sentence_end(context) }
-        });
-        endings.max_by(|a, b| a.gain.total_cmp(&b.gain).then(b.word.cmp(&a.word)))
+        for word in words.iter().map(|word| Some(*word)).chain(open) {
+            let (context, mut gain) = self.rate(state, word);
+            let mut state = State { word: ROOT, context, ..*state };
+            if let Some(word) = word.filter(|_| all.is_word_level) {
+                if let Some(phrases) = &all.phrases {
+                    let Some(phrase) = phrases.next(state.phrase, word) else { continue };
+                    state.phrase = phrase;
+                }
+                if let Some(hotwords) = &all.hotwords {
+                    let step = hotwords.step(state.hot, word);
+                    (state.hot, gain) = (step.state, gain + step.gain);
+                }
+            }
+            out.push(Ending { word: word.filter(|_| all.has_words()).unwrap_or(NONE), gain, state });
+        }
+    }
+
+    /// `next` and `gain` are what the other sources made of the label.
+    fn extend(&self, next: State, gain: f64, class: u32, ends: &[Ending], all: &Fusion, out: &mut Vec<Extension>) {
+        let node = next.word;
+        let is_between = all.separators.has(class);
+        let inside = match self.tree.child(node, class) {
+            _ if is_between => (node == ROOT).then_some(ROOT),
+            None if self.is_open => Some(OUTSIDE),
+            child => child,
+        };
+        out.extend(inside.map(|to| {
+            let gain = gain + self.ahead(to) - self.ahead(node);
+            Extension { word: NONE, gain, state: State { word: to, ..next } }
+        }));
+        // Without a label between words, the next word may begin at once.
+        let after_word = match is_between {
+            true => Some(ROOT),
+            false => self.tree.child(ROOT, class).filter(|_| !all.separators.has_space()),
+        };
+        let Some(to) = after_word.filter(|_| node != ROOT) else { return };
+        out.extend(ends.iter().map(|end| {
+            let others = if all.is_word_level { end.state } else { State { context: end.state.context, ..next } };
+            let gain = gain + end.gain + self.ahead(to);
+            Extension { word: end.word, gain, state: State { word: to, ..others } }
+        }));
     }
 }
 
-fn ids(words: &[String], model: &NgramModel) -> Vec<WordId> {
-    let find = |word: &String| model.word(word).or_else(|| model.word(&word.to_lowercase()));
-    let find = |word: &String| find(word).or_else(|| model.word(&word.to_uppercase()));
-    words.iter().map(|word| find(word).unwrap_or(model.unknown())).collect()
+/// For every node a bit for each class that may follow it.
+fn next_classes(tree: &WordTree, separators: &Separators) -> Vec<u64> {
+    let between = separators.classes().fold(0, |bits, class| bits | 1u64 << class);
+    let inside = |node: u32| tree.children(node).fold(0, |bits, child| bits | 1u64 << tree.classes[child as usize]);
+    let after_word = between | if separators.has_space() { 0 } else { inside(ROOT) };
+    let nodes = 0..tree.n_nodes() as u32;
+    let of = |node| inside(node) | if node == ROOT || !tree.words(node).is_empty() { after_word } else { 0 };
+    nodes.map(of).collect()
+}
+
+/// For every word of a lexicon its word in a language model.
+pub(crate) fn ids(words: &Lexicon, model: &NgramModel) -> Vec<WordId> {
+    if words.stamp == model.stamp && words.ids.len() == words.n_words() {
+        return words.ids.iter().map(|id| WordId(*id)).collect();
+    }
+    let folded = |word: &str| model.word(&word.to_lowercase()).or_else(|| model.word(&word.to_uppercase()));
+    words.names.iter().map(|word| model.word(word).or_else(|| folded(word)).unwrap_or(model.unknown())).collect()
 }
 
 /// The classes of a phrase, without the end of the sentence; as it is written, or in capitals, or in small letters.
@@ -524,21 +533,41 @@ fn encode(labels: &LabelSet, phrase: &str) -> Option<Vec<usize>> {
     Some(classes)
 }
 
-fn encode_or_fail(labels: &LabelSet, phrase: &str) -> Result<Vec<usize>, FusionError> {
-    encode(labels, phrase).ok_or_else(|| FusionError::Phrase { phrase: phrase.chars().take(60).collect() })
+/// Turns phrases into words, if there is a lexicon of phones, or else into labels.
+struct Encoder<'a> {
+    labels: &'a LabelSet,
+    words: Option<&'a Lexicon>,
 }
 
-fn automaton(labels: &LabelSet, hotwords: &[Hotword]) -> Result<Option<Automaton>, FusionError> {
-    if hotwords.is_empty() {
-        return Ok(None);
+impl Encoder<'_> {
+    fn space(&self) -> Option<u32> {
+        self.labels.class(" ").filter(|_| self.labels.units() == Units::Chars).map(|class| class as u32)
     }
-    let encode = |hotword: &Hotword| Ok((encode_or_fail(labels, &hotword.phrase)?, hotword.score));
-    Ok(Some(Automaton::new(labels, &hotwords.iter().map(encode).collect::<Result<Vec<_>, _>>()?)))
-}
 
-fn graph(labels: &LabelSet, separators: &Separators, phrases: &Phrases) -> Result<PhraseGraph, FusionError> {
-    let encoded: Result<Vec<_>, _> = phrases.phrases.iter().map(|phrase| encode_or_fail(labels, phrase)).collect();
-    PhraseGraph::new(&encoded?, separators, phrases.repeats)
+    fn encode(&self, phrase: &str) -> Result<Vec<u32>, FusionError> {
+        let encoded = match self.words {
+            Some(words) => words.find_words(phrase),
+            None => encode(self.labels, phrase).map(|classes| classes.into_iter().map(|class| class as u32).collect()),
+        };
+        encoded.ok_or_else(|| FusionError::Phrase { phrase: phrase.chars().take(60).collect() })
+    }
+
+    /// The score of a word is that of all its labels.
+    fn hotwords(&self, hotwords: &[Hotword]) -> Result<Vec<Vec<(u32, f64)>>, FusionError> {
+        let n_labels = self.words.filter(|_| !hotwords.is_empty()).map(|words| words.tree.n_labels(words.n_words()));
+        let weight = |item: u32| n_labels.as_ref().map_or(1.0, |n_labels| f64::from(n_labels[item as usize]));
+        let encode = |hotword: &Hotword| {
+            let items = self.encode(&hotword.phrase)?;
+            Ok(items.into_iter().map(|item| (item, f64::from(hotword.score) * weight(item))).collect())
+        };
+        hotwords.iter().map(encode).collect()
+    }
+
+    fn phrases(&self, separators: &Separators, phrases: &Phrases) -> Result<PhraseGraph, FusionError> {
+        let encoded: Vec<_> = phrases.phrases.iter().map(|phrase| self.encode(phrase)).collect::<Result<_, _>>()?;
+        let of_words = Separators::of_words();
+        PhraseGraph::new(&encoded, if self.words.is_some() { &of_words } else { separators }, phrases.repeats)
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
-//! Label sets: what a network can write, in the order of its output classes.
+//! Label sets: the output classes of a network, and texts as classes.
 //!
-//! In: a text in some units (phones, characters or words). Out: class numbers, and back.
-//! Class 0 is always padding and the last class always the CTC blank; the symbols of the set lie between.
+//! Class 0 is always padding and the last class always the CTC blank; the symbols of the set are between.
 
 pub mod fold;
 pub mod mapping;
@@ -10,12 +9,11 @@ pub mod wsj;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// The class that fills a batch behind a short utterance; no decoder ever writes it.
+/// The class that fills a batch after a short utterance; no decoder ever emits it.
 pub const PADDING: usize = 0;
 
 /// The symbol that ends every utterance in sets that have it; added by [`LabelSet::encode`], hidden by
@@ -120,41 +118,23 @@ pub struct LabelSet {
 /// Why symbols do not make a label set.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "each message says what its fields are")]
 pub enum LabelSetError {
-    /// Nothing to write.
     #[error("a label set needs at least one label")]
     Empty,
-    /// The same label twice.
     #[error("label `{symbol}` stands twice, as classes {first} and {second}")]
-    Twice {
-        /// The label.
-        symbol: String,
-        /// Its first class.
-        first: usize,
-        /// The class it would have had too.
-        second: usize,
-    },
-    /// A label that could not be written to a file, or read back from a text.
+    Twice { symbol: String, first: usize, second: usize },
     #[error("class {class}: {found:?} is not a label of {units}")]
-    NotALabel {
-        /// Where.
-        class: usize,
-        /// What was found.
-        found: String,
-        /// The units of the set.
-        units: Units,
-    },
+    NotALabel { class: usize, found: String, units: Units },
 }
 
 /// A text with something the set does not have.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("label {position} is `{found}`, which is not in the set of {n_labels} labels")]
+#[allow(missing_docs, reason = "the message says what the fields are")]
 pub struct EncodeError {
-    /// Which label of the text, counted from 1.
     pub position: usize,
-    /// The label.
     pub found: String,
-    /// Size of the set.
     pub n_labels: usize,
 }
 
@@ -206,7 +186,7 @@ impl LabelSet {
         &self.symbols
     }
 
-    /// The label of a class; none for padding, blank and anything beyond.
+    /// The label of a class; `None` for padding, blank and anything beyond.
     pub fn symbol(&self, class: usize) -> Option<&str> {
         self.symbols.get(class.checked_sub(1)?).map(String::as_str)
     }
@@ -267,50 +247,23 @@ fn is_one_visible_char(symbol: &str) -> bool {
 /// Why a file of labels could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "each message says what its fields are")]
 pub enum LoadLabelsError {
-    /// The file itself.
     #[error("could not read `{path}`")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// Larger than any list of labels.
-    #[error("`{path}` has {found} bytes, a list of labels at most {limit}")]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-        /// Its size.
-        found: u64,
-        /// The limit.
-        limit: u64,
-    },
-    /// What stands in it.
+    Read { path: PathBuf, source: io::Error },
+    #[error("`{path}` has more than {limit} bytes, the most a list of labels may have")]
+    TooLarge { path: PathBuf, limit: u64 },
     #[error("`{path}`: {cause}")]
-    Parse {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        cause: ParseLabelsError,
-    },
+    Parse { path: PathBuf, cause: ParseLabelsError },
 }
 
 /// Why a list of labels could not be understood.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "each message says what its fields are")]
 pub enum ParseLabelsError {
-    /// The head of the file.
     #[error("line {line}: found {found:?}, expected {expected}")]
-    Line {
-        /// Counted from 1.
-        line: usize,
-        /// What stands there, shortened.
-        found: String,
-        /// What should.
-        expected: &'static str,
-    },
-    /// The set.
+    Line { line: usize, found: String, expected: &'static str },
     #[error(transparent)]
     Set(#[from] LabelSetError),
 }
@@ -329,7 +282,7 @@ impl LabelSet {
         Ok(Self::new(units, symbols.iter().map(|line| if *line == SPACE_NAME { " " } else { line }))?)
     }
 
-    /// One label a line in the order of the classes, padding and blank included, under a line that names the units.
+    /// One label per line in the order of the classes, padding and blank included, under a line that names the units.
     pub fn format(&self) -> String {
         let mut text = format!("{UNITS_MARK}{}\n{PADDING_NAME}\n", self.units);
         for symbol in &self.symbols {
@@ -341,20 +294,17 @@ impl LabelSet {
 
     /// Reads a `labels.txt`.
     pub fn load(path: &Path) -> Result<Self, LoadLabelsError> {
-        let read = |source| LoadLabelsError::Read { path: path.to_owned(), source };
-        let file = File::open(path).map_err(read)?;
-        let n_bytes = file.metadata().map_err(read)?.len();
-        if MAX_FILE_BYTES < n_bytes {
-            return Err(LoadLabelsError::TooLarge { path: path.to_owned(), found: n_bytes, limit: MAX_FILE_BYTES });
+        let path = path.to_owned();
+        match srf_base::files::read_text_at_most(&path, MAX_FILE_BYTES) {
+            Ok(Some(text)) => Self::parse(&text).map_err(|cause| LoadLabelsError::Parse { path, cause }),
+            Ok(None) => Err(LoadLabelsError::TooLarge { path, limit: MAX_FILE_BYTES }),
+            Err(source) => Err(LoadLabelsError::Read { path, source }),
         }
-        let mut text = String::new();
-        file.take(MAX_FILE_BYTES).read_to_string(&mut text).map_err(read)?;
-        Self::parse(&text).map_err(|cause| LoadLabelsError::Parse { path: path.to_owned(), cause })
     }
 
     /// Writes a `labels.txt`.
     pub fn save(&self, path: &Path) -> io::Result<()> {
-        fs::write(path, self.format())
+        srf_base::files::write_atomically(path, self.format().as_bytes())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Log-probabilities in, labels, words and scores out.
+//! Decoding: turns the log-probabilities of a network into labels, words and transcripts.
 
 pub mod cmudict;
 pub mod labels;
@@ -6,6 +6,7 @@ pub mod labels;
 mod edges;
 pub mod fusion;
 pub mod lm;
+pub mod word_model;
 
 pub mod align_ctc;
 pub mod decode;

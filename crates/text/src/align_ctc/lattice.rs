@@ -1,4 +1,4 @@
-//! The states of a label sequence: blank, first label, blank, second label and so on; sums over paths through them.
+//! The CTC lattice of a label sequence (blank, first label, blank, second label and so on) and sums over its paths.
 
 use super::{AlignCtcError, MAX_CELLS};
 

@@ -1,4 +1,4 @@
-//! Goodness of pronunciation: what should have been said and log-probabilities in, 0 to 100 for each label out.
+//! Goodness of pronunciation: a score from 0 to 100 for each label of a known sequence.
 //!
 //! The question for each label is: between its neighbours, was it this label that was said, or another one, or none?
 //! With P(...) the probability of a label sequence, summed over all its alignments,

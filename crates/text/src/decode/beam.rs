@@ -1,4 +1,4 @@
-//! Prefix beam search: slices in, the likeliest label sequences, each summed over its alignments, out.
+//! Prefix beam search: finds the most probable label sequences, each summed over its alignments.
 //!
 //! For every prefix of the beam two sums are kept: over the alignments that end in a blank and over those that end in
 //! the last label. A slice with log-probabilities p changes them to
@@ -9,11 +9,16 @@
 //! from(l, c)    = blank(l) where c is the last label of l, total(l) otherwise
 //! ```
 //!
-//! and the prefixes with the largest total, plus what language model and hotwords add, live on: the width asked for and a quarter more.
-//! A new prefix has one parent only, so its score is `from + p(c) + bonus`, and with prefixes and labels in falling
-//! order most pairs need not be looked at: none behind the first that cannot beat the worst of `width` prefixes
-//! already found. Nothing that would be in the beam is lost by that.
+//! and the prefixes with the largest total, plus what language model and hotwords add, survive: the width asked for and
+//! a quarter more. A new prefix has one parent only, so its score is `from + p(c) + bonus`, and with prefixes and labels
+//! in falling order most pairs need not be looked at: none after the first that cannot beat the worst of `width`
+//! prefixes already found. Nothing that would be in the beam is lost by that.
+//!
+//! With a lexicon, prefixes of the same state (place in the tree of words, context of the language model, hotwords) and
+//! the same last label have the same future, so that only the best of them need survive: the beam then holds different
+//! futures instead of many pasts of one.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::prefixes::{NONE, Prefixes};
@@ -24,14 +29,17 @@ use crate::fusion::{Ending, Extension, Fusion, State};
 /// After so many slices the tokens that all prefixes share leave the tree.
 const SETTLE_EVERY_SLICES: usize = 64;
 
-/// What was said so many slices ago (a minute at 40 ms) is what the best prefix says: prefixes that disagree on it go.
+/// After so many slices (a minute at 40 ms) prefixes that disagree with the best one are dropped.
 ///
-/// Two readings of one spot that are as good as each other would otherwise stay for ever, and all behind it twice.
+/// Without this, two equally good readings survive forever and everything after them is kept twice.
 const MAX_OPEN_SLICES: usize = 1500;
 
-/// One in so many prefixes more than asked for lives on: those at the edge of a beam have lost so many alignments
-/// that their order says little, and some of them win in the end.
+/// One in so many prefixes more than asked for survives: those at the edge of a beam have lost so many alignments that
+/// their order says little, and some of them win in the end.
 const RESERVE: usize = 4;
+
+/// At most so many prefixes of one state survive if alternatives are wanted.
+const MAX_PASTS: usize = 4;
 
 /// A prefix in the beam.
 #[derive(Clone, Debug)]
@@ -87,9 +95,11 @@ struct Stay {
     total: f64,
 }
 
-/// The state behind some slices.
+/// The state after some slices.
 pub(super) struct Beam {
     width: usize,
+    /// How many prefixes of one state survive; `None` for all.
+    n_pasts: Option<usize>,
     blank: u32,
     first_class: u32,
     fusion: Option<Arc<Fusion>>,
@@ -112,22 +122,49 @@ struct Shared {
 /// Memory used again for every slice.
 #[derive(Default)]
 struct Scratch {
-    /// The classes of a slice, likeliest first.
+    /// The classes of a slice, the most probable first.
     labels: Vec<(f32, u32)>,
     stays: Vec<Stay>,
     /// For every entry a bit for each class by which a child is in the beam.
     children: Vec<u64>,
     candidates: Vec<Candidate>,
-    /// Scores with what they are of: an entry, or behind those a candidate.
+    /// Scores, each with the number of an entry, or after those of a candidate.
     ranking: Vec<(f64, u32)>,
     extensions: Vec<Extension>,
+    word_ends: Vec<Ending>,
+    pasts: HashMap<(State, u32), Pasts>,
     next: Vec<Entry>,
+}
+
+/// The best prefixes of one state so far: their scores and numbers in the ranking.
+#[derive(Clone, Copy, Default)]
+struct Pasts {
+    best: [(f64, u32); MAX_PASTS],
+    n: usize,
+}
+
+impl Pasts {
+    /// Whether a prefix is among the best `max` so far.
+    fn offer(&mut self, score: f64, number: u32, max: usize) -> bool {
+        if self.n < max {
+            self.best[self.n] = (score, number);
+            self.n += 1;
+            return true;
+        }
+        let worst = self.best[..max].iter_mut().min_by(|a, b| a.0.total_cmp(&b.0)).expect("at least one is kept");
+        let is_better = worst.0 < score;
+        if is_better {
+            *worst = (score, number);
+        }
+        is_better
+    }
 }
 
 impl Beam {
     pub(super) fn new(n_classes: usize, width: usize, first_class: usize, fusion: Option<Arc<Fusion>>) -> Self {
         let mut beam = Self {
             width: width.max(1) + width / RESERVE,
+            n_pasts: None,
             blank: n_classes as u32 - 1,
             first_class: first_class as u32,
             fusion,
@@ -140,6 +177,13 @@ impl Beam {
         };
         beam.clear();
         beam
+    }
+
+    /// With a lexicon, keeps only the best prefix of each state, or a few if `alternatives` are wanted.
+    pub(super) fn merge_pasts(&mut self, alternatives: bool) {
+        if self.fusion.as_ref().is_some_and(|fusion| fusion.has_words()) {
+            self.n_pasts = Some(if alternatives { MAX_PASTS } else { 1 });
+        }
     }
 
     /// Back to the empty prefix.
@@ -176,10 +220,10 @@ impl Beam {
         }
     }
 
-    /// The labels that can matter, likeliest first.
+    /// The labels that can matter, the most probable first.
     ///
     /// With `width + 1` labels every entry has `width` that are not its last one again, and whichever of those lead to
-    /// a prefix of the beam already fill it with a score at least as high; a label behind them cannot come in.
+    /// a prefix of the beam already fill it with a score at least as high; lower-ranked labels cannot enter the beam.
     fn rank_labels(&mut self, slice: &[f32]) {
         let labels = &mut self.scratch.labels;
         labels.clear();
@@ -196,7 +240,8 @@ impl Beam {
     /// The new sums of the prefixes that are in the beam.
     fn stay(&mut self, slice: &[f32]) {
         let n_words = (self.blank as usize).div_ceil(64);
-        let Scratch { stays, children, ranking, .. } = &mut self.scratch;
+        let Scratch { stays, children, ranking, pasts, .. } = &mut self.scratch;
+        pasts.clear();
         children.clear();
         children.resize(n_words * self.entries.len(), 0);
         stays.clear();
@@ -215,7 +260,11 @@ impl Beam {
             }
             let total = log_add(blank, label);
             stays.push(Stay { blank, label, total });
-            ranking.push((total + entry.bonus, index as u32));
+            let (score, number) = (total + entry.bonus, index as u32);
+            ranking.push((score, number));
+            if let Some(max) = self.n_pasts {
+                pasts.entry((entry.state, entry.class)).or_default().offer(score, number, max);
+            }
         }
     }
 
@@ -227,12 +276,12 @@ impl Beam {
         if self.width <= self.entries.len() {
             worst = scratch.ranking.iter().map(|(score, _)| *score).fold(f64::INFINITY, f64::min);
         }
-        let likeliest = scratch.labels.first().map_or(f64::NEG_INFINITY, |label| f64::from(label.0));
+        let best_label = scratch.labels.first().map_or(f64::NEG_INFINITY, |label| f64::from(label.0));
         for index in 0..self.entries.len() {
             let entry = &self.entries[index];
             let gain = self.fusion.as_ref().map_or(0.0, |fusion| fusion.max_gain(&entry.state));
             let base = entry.score() + gain;
-            if base + likeliest <= worst {
+            if base + best_label <= worst {
                 if self.fusion.is_none() {
                     break;
                 }
@@ -246,16 +295,23 @@ impl Beam {
     fn grow_entry(&self, index: usize, base: f64, scratch: &mut Scratch, worst: &mut f64) {
         let entry = &self.entries[index];
         let n_words = (self.blank as usize).div_ceil(64);
-        let Scratch { labels, children, candidates, ranking, extensions, .. } = scratch;
+        let Scratch { labels, children, candidates, ranking, extensions, word_ends, pasts, .. } = scratch;
+        word_ends.clear();
+        if let Some(fusion) = &self.fusion {
+            fusion.word_ends(&entry.state, word_ends);
+        }
         for &(log_prob, class) in labels.iter() {
             if base + f64::from(log_prob) <= *worst {
                 break;
+            }
+            if self.fusion.as_ref().is_some_and(|fusion| !fusion.may_follow(&entry.state, class)) {
+                continue;
             }
             let has_child = children[index * n_words + class as usize / 64] >> (class % 64) & 1 == 1;
             let label = entry.from(class) + f64::from(log_prob);
             extensions.clear();
             match &self.fusion {
-                Some(fusion) => fusion.extend(&entry.state, class, extensions),
+                Some(fusion) => fusion.extend(&entry.state, class, word_ends, extensions),
                 None => extensions.push(Extension { word: NONE, gain: 0.0, state: entry.state }),
             }
             for extension in extensions.iter() {
@@ -263,8 +319,14 @@ impl Beam {
                 if label + bonus <= *worst || has_child && self.is_in_beam(entry.node, class, extension.word) {
                     continue;
                 }
-                ranking.push((label + bonus, (self.entries.len() + candidates.len()) as u32));
+                let number = (self.entries.len() + candidates.len()) as u32;
                 let (word, state) = (extension.word, extension.state);
+                if let Some(max) = self.n_pasts
+                    && !pasts.entry((state, class)).or_default().offer(label + bonus, number, max)
+                {
+                    continue;
+                }
+                ranking.push((label + bonus, number));
                 candidates.push(Candidate { parent: index as u32, class, word, label, bonus, state });
                 if ranking.len() == 2 * self.width + 2 {
                     keep_best(ranking, self.width);
@@ -281,6 +343,16 @@ impl Beam {
     /// The best of both make the next beam.
     fn select(&mut self, slice: &[f32], at: usize) {
         let mut scratch = std::mem::take(&mut self.scratch);
+        if self.n_pasts.is_some() {
+            let Scratch { ranking, candidates, pasts, .. } = &mut scratch;
+            ranking.retain(|&(_, which)| {
+                let key = match (which as usize).checked_sub(self.entries.len()) {
+                    None => (self.entries[which as usize].state, self.entries[which as usize].class),
+                    Some(candidate) => (candidates[candidate].state, candidates[candidate].class),
+                };
+                pasts.get(&key).is_some_and(|pasts| pasts.best[..pasts.n].iter().any(|(_, number)| *number == which))
+            });
+        }
         keep_best(&mut scratch.ranking, self.width);
         scratch.ranking.sort_unstable_by(by_score);
         for &(_, which) in &scratch.ranking {
@@ -368,14 +440,14 @@ fn log_add(a: f64, b: f64) -> f64 {
 
 /// Results.
 impl Beam {
-    /// Up to `n` hypotheses as they stand, the likeliest first.
+    /// Up to `n` hypotheses so far, the most probable first.
     pub(super) fn n_best(&self, n: usize) -> Vec<Hypothesis> {
         self.entries.iter().take(n).map(|entry| self.hypothesis(entry, Ending::default())).collect()
     }
 
-    /// Up to `n` hypotheses that may end here, the likeliest first.
+    /// Up to `n` hypotheses that may end here, the most probable first.
     ///
-    /// Where none may (the utterance was cut inside of a word or phrase), the best one up to its last whole word.
+    /// If none may (the utterance was cut inside a word or phrase), the best one up to its last complete word.
     pub(super) fn finished(&self, n: usize) -> Vec<Hypothesis> {
         let Some(fusion) = &self.fusion else { return self.n_best(n) };
         let mut endings: Vec<(f64, &Entry, Ending)> = Vec::new();

@@ -1,9 +1,9 @@
-//! The likeliest class of every slice: slices in, the path with repeats merged and blanks removed out.
+//! Greedy search: the most probable class of every slice, repeats merged and blanks removed.
 
 use super::{Hypothesis, Token};
 use crate::labels::PADDING;
 
-/// The state behind some slices.
+/// The state after some slices.
 pub(super) struct Greedy {
     blank: usize,
     last_class: usize,
@@ -18,7 +18,7 @@ impl Greedy {
     }
 
     pub(super) fn step(&mut self, slice: &[f32], at: usize) {
-        let (class, log_prob) = likeliest(slice, self.blank);
+        let (class, log_prob) = most_probable(slice, self.blank);
         self.log_prob += f64::from(log_prob);
         let confidence = log_prob.exp().min(1.0);
         if class == self.blank {
@@ -60,8 +60,8 @@ impl Token {
     }
 }
 
-/// The first of the likeliest classes but padding; the blank where nothing is a number.
-fn likeliest(slice: &[f32], blank: usize) -> (usize, f32) {
+/// The first of the most probable classes but padding; the blank if all are NaN.
+fn most_probable(slice: &[f32], blank: usize) -> (usize, f32) {
     let mut best = (blank, slice[blank].max(super::FLOOR));
     for (class, log_prob) in slice.iter().enumerate().filter(|(class, _)| *class != PADDING && *class != blank) {
         if best.1 < *log_prob {

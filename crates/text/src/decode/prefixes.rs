@@ -1,4 +1,4 @@
-//! The prefixes of a beam as a tree: a prefix and one more label in, the one node that stands for both out.
+//! The prefixes of a beam as a tree with reference counts.
 //!
 //! A node lives while it is in the beam or has a child; then its place is used again. Memory is thus bounded by the
 //! prefixes in the beam and what they do not share.
@@ -6,7 +6,7 @@
 /// No node, no entry of the beam, no word.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// One label behind the label of its parent.
+/// One label after the label of its parent.
 #[derive(Clone, Debug)]
 struct Node {
     parent: u32,
@@ -94,7 +94,7 @@ impl Prefixes {
         self.nodes[node as usize].n_refs += 1;
     }
 
-    /// Labels behind the root.
+    /// Number of labels after the root.
     pub(super) fn depth(&self, mut node: u32) -> usize {
         let mut depth = 0;
         while node != self.root {
@@ -104,7 +104,7 @@ impl Prefixes {
         depth
     }
 
-    /// The first `depth` labels of a prefix behind the root, or all of it where it is shorter.
+    /// The first `depth` labels of a prefix after the root, or all of it if it is shorter.
     pub(super) fn ancestor(&self, mut node: u32, depth: usize) -> u32 {
         for _ in depth..self.depth(node) {
             node = self.parent(node);

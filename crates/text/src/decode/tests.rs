@@ -93,7 +93,9 @@ pub(crate) fn plain_beam(
             for (class, log_prob) in slice.iter().enumerate().take(n_classes - 1).skip(1) {
                 let mut extensions = Vec::new();
                 if let Some(fusion) = fusion {
-                    fusion.extend(&entry.state, class as u32, &mut extensions);
+                    let mut ends = Vec::new();
+                    fusion.word_ends(&entry.state, &mut ends);
+                    fusion.extend(&entry.state, class as u32, &ends, &mut extensions);
                 }
                 let (state, gain) = extensions.first().map_or((entry.state, 0.0), |e| (e.state, e.gain));
                 let from = if prefix.last() == Some(&class) { entry.by_blank } else { entry.total() };

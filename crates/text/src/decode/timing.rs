@@ -1,4 +1,4 @@
-//! When tokens were said: the best alignment of a prefix in, the slices of each of its tokens out.
+//! The slices of tokens on the best alignment of each prefix.
 //!
 //! Alignments of many prefixes share their beginnings, so finished tokens are kept as lists that share their tails.
 

@@ -1,23 +1,22 @@
-//! Hotwords: phrases with weights and a label behind a prefix in, what the label adds to the score out.
+//! Hotwords: phrases that are made more or less probable.
 //!
-//! All phrases are one automaton (Aho and Corasick): a state is the longest end of the prefix that begins a phrase.
-//! A phrase earns its whole score when it is complete. On the way to it the prefix holds a loan that grows with every
-//! label, so that it is not lost before the phrase is complete; the loan goes back when the phrase is not said.
-//! In the end a prefix has exactly the scores of the phrases in it.
+//! All phrases are one automaton (Aho and Corasick) over labels, or over words if there is a lexicon of phones: a state
+//! is the longest end of the prefix that begins a phrase. A phrase earns its score when it is complete. On the way
+//! the prefix holds a loan that grows with every step, so that it is not pruned before the phrase is complete; the
+//! loan is taken back if the phrase is not completed. In the end a prefix has exactly the scores of its phrases.
 //! For sets with a space, phrases begin and end at the ends of words.
 
 use std::collections::VecDeque;
 
-use super::ReadListError;
+use super::phrases::{ReadListError, check_length, check_phrase};
 use crate::edges::Edges;
-use crate::labels::{LabelSet, Units};
 
 const ROOT: u32 = 0;
 
-/// A phrase to listen for.
+/// A phrase to favour or to avoid.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hotword {
-    /// The phrase as it is written.
+    /// The phrase in words or labels.
     pub phrase: String,
     /// What each of its labels adds to the score (natural logarithm); negative to avoid the phrase.
     pub score: f32,
@@ -30,8 +29,8 @@ pub const DEFAULT_HOTWORD_SCORE: f32 = 1.5;
 const MAX_SCORE: f32 = 100.0;
 
 impl Hotword {
-    /// Reads one phrase a line, with its score behind a colon or a tab where it has one; lines that begin with `#` and
-    /// empty ones are skipped.
+    /// Reads one phrase per line, with its score after a colon or a tab if it has one; empty lines and lines that begin
+    /// with `#` are skipped.
     pub fn parse_list(text: &str, default_score: f32) -> Result<Vec<Self>, ReadListError> {
         let mut hotwords = Vec::new();
         for (index, line) in text.lines().enumerate() {
@@ -43,10 +42,10 @@ impl Hotword {
                 Some((phrase, score)) => (phrase.trim(), parse_score(score, index + 1)?),
                 None => (line, default_score),
             };
-            super::check_phrase(phrase, index + 1)?;
+            check_phrase(phrase, index + 1)?;
             hotwords.push(Self { phrase: phrase.to_owned(), score });
         }
-        super::check_length(hotwords.len())?;
+        check_length(hotwords.len())?;
         Ok(hotwords)
     }
 }
@@ -63,7 +62,7 @@ pub(super) struct Step {
     /// What is added to the score.
     pub(super) gain: f64,
     /// How many edges were looked for.
-    #[allow(dead_code, reason = "what tests hold the cost by")]
+    #[allow(dead_code, reason = "tests bound the cost with it")]
     pub(super) n_lookups: u32,
 }
 
@@ -82,45 +81,40 @@ struct Node {
 pub(super) struct Automaton {
     nodes: Vec<Node>,
     edges: Edges,
-    /// The label between words, with which phrases begin and end.
+    /// The label between words, with which phrases begin and end, if they are phrases of characters.
     space: Option<u32>,
     start: u32,
     max_gain: f64,
 }
 
 impl Automaton {
-    /// Phrases as classes with the score of each label.
-    pub(super) fn new(labels: &LabelSet, phrases: &[(Vec<usize>, f32)]) -> Self {
-        let space = if labels.units() == Units::Chars { labels.class(" ").map(|class| class as u32) } else { None };
+    /// Phrases as labels or words with the score of each.
+    pub(super) fn new(space: Option<u32>, phrases: &[Vec<(u32, f64)>]) -> Self {
         let mut automaton =
             Self { nodes: vec![Node::default()], edges: Edges::default(), space, start: ROOT, max_gain: 0.0 };
-        for (classes, score) in phrases.iter().filter(|(classes, _)| !classes.is_empty()) {
-            automaton.insert(classes, f64::from(*score));
-        }
+        phrases.iter().filter(|phrase| !phrase.is_empty()).for_each(|phrase| automaton.insert(phrase));
         automaton.link();
         automaton.start = space.map_or(ROOT, |space| automaton.step(ROOT, space).state);
         automaton
     }
 
-    fn insert(&mut self, classes: &[usize], score: f64) {
-        let n_labels = classes.len() as f64;
-        let labels = classes.iter().map(|class| *class as u32);
-        let all: Vec<u32> = self.space.into_iter().chain(labels).chain(self.space).collect();
-        let n_before = f64::from(u8::from(self.space.is_some()));
-        let mut at = ROOT;
-        for (index, label) in all.iter().enumerate() {
+    fn insert(&mut self, phrase: &[(u32, f64)]) {
+        let space = || self.space.map(|space| (space, 0.0));
+        let all: Vec<(u32, f64)> = space().into_iter().chain(phrase.iter().copied()).chain(space()).collect();
+        let (mut at, mut score) = (ROOT, 0.0);
+        for (index, (label, added)) in all.iter().enumerate() {
             at = self.edges.get(at, *label).unwrap_or_else(|| {
                 let child = self.nodes.len() as u32;
                 self.nodes.push(Node::default());
                 self.edges.insert(at, *label, child);
                 child
             });
-            let n_said = (index as f64 + 1.0 - n_before).clamp(0.0, n_labels);
+            score += added;
             let node = &mut self.nodes[at as usize];
             if index + 1 < all.len() {
-                node.loan = node.loan.max(score * n_said);
+                node.loan = node.loan.max(score);
             } else {
-                node.earned += score * n_labels;
+                node.earned += score;
             }
         }
     }
@@ -138,7 +132,7 @@ impl Automaton {
                 let below = &mut self.nodes[child as usize];
                 below.fallback = fallback;
                 below.earned += shorter.earned;
-                // Never less than behind a fallback, so that the best step is one along an edge.
+                // Never less than after a fallback, so that the best step is one along an edge.
                 below.loan = below.loan.max(shorter.loan);
                 self.max_gain = self.max_gain.max(below.earned + below.loan - parent.loan);
                 pending.push_back(child);

@@ -1,15 +1,75 @@
-//! A list of phrases that is all that may be said: a label behind a prefix in, whether it may stand there out.
+//! A closed list of phrases: decides which label, or which word if there is a lexicon of phones, may follow a prefix.
 //!
-//! The phrases are a tree; an utterance may be one of them or several in a row. Which nodes a prefix may have come to
-//! is one state of an automaton that is made beforehand, so that a prefix has one state however it is read.
+//! The phrases are a tree; an utterance is one of them, or several in a row. The set of nodes that a prefix may have
+//! reached is one state of an automaton that is built beforehand, so that a prefix has one state however it is parsed.
 
 use std::collections::HashMap;
 
 use super::{FusionError, Separators};
 use crate::edges::Edges;
 
+const MAX_LIST: usize = 2_000_000;
+const MAX_PHRASE_CHARS: usize = 1000;
+
+/// A closed list of phrases.
+#[derive(Clone, Debug, Default)]
+pub struct Phrases {
+    /// In labels, or in words if there is a lexicon of phones.
+    pub phrases: Vec<String>,
+    /// Whether an utterance may be several of them in a row.
+    pub repeats: bool,
+}
+
+impl Phrases {
+    /// Reads one phrase per line; empty lines and lines that begin with `#` are skipped.
+    pub fn parse(text: &str, repeats: bool) -> Result<Self, ReadListError> {
+        let mut phrases = Vec::new();
+        for (index, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if !line.is_empty() && !line.starts_with('#') {
+                check_phrase(line, index + 1)?;
+                phrases.push(line.to_owned());
+            }
+        }
+        check_length(phrases.len())?;
+        Ok(Self { phrases, repeats })
+    }
+}
+
+/// Why a list of hotwords, phrases or words could not be understood.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "each message says what its fields are")]
+pub enum ReadListError {
+    #[error("line {line}: the score is `{found}`, expected a number from -100 to 100")]
+    Score { line: usize, found: String },
+    #[error("line {line}: a phrase of {found} characters, at most {limit} are allowed")]
+    Long { line: usize, found: usize, limit: usize },
+    #[error("line {line}: a score without a phrase")]
+    NoPhrase { line: usize },
+    #[error("line {line}: `{word}` has no labels after it")]
+    NoLabels { line: usize, word: String },
+    #[error("line {line}: `{phrase}` has the label `{found}`, which the model cannot write")]
+    Label { line: usize, found: String, phrase: String },
+    #[error("{found} lines, at most {limit} are allowed")]
+    TooMany { found: usize, limit: usize },
+}
+
+pub(super) fn check_phrase(phrase: &str, line: usize) -> Result<(), ReadListError> {
+    let (found, limit) = (phrase.chars().count(), MAX_PHRASE_CHARS);
+    match found {
+        0 => Err(ReadListError::NoPhrase { line }),
+        _ if limit < found => Err(ReadListError::Long { line, found, limit }),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn check_length(found: usize) -> Result<(), ReadListError> {
+    if MAX_LIST < found { Err(ReadListError::TooMany { found, limit: MAX_LIST }) } else { Ok(()) }
+}
+
 const ROOT: u32 = 0;
-/// Behind the one phrase of an utterance.
+/// After the one phrase of an utterance.
 const END: u32 = u32::MAX;
 const MAX_STATES: usize = 1 << 20;
 
@@ -28,12 +88,12 @@ struct Tree {
 }
 
 impl Tree {
-    fn new(phrases: &[Vec<usize>]) -> Self {
+    fn new(phrases: &[Vec<u32>]) -> Self {
         let mut tree = Self { children: vec![Vec::new()], is_phrase: vec![false] };
         for phrase in phrases.iter().filter(|phrase| !phrase.is_empty()) {
             let mut at = ROOT;
             for class in phrase {
-                at = tree.child(at, *class as u32).unwrap_or_else(|| tree.add(at, *class as u32));
+                at = tree.child(at, *class).unwrap_or_else(|| tree.add(at, *class));
             }
             tree.is_phrase[at as usize] = true;
         }
@@ -56,7 +116,7 @@ impl Tree {
         node == ROOT || node == END || self.is_phrase[node as usize]
     }
 
-    /// All nodes behind `node` by each label.
+    /// All nodes after `node` by each label.
     fn next(&self, node: u32, separators: &Separators, repeats: bool, out: &mut Vec<(u32, u32)>) {
         if self.may_end(node) {
             let behind = if node == ROOT || repeats { ROOT } else { END };
@@ -73,7 +133,7 @@ impl Tree {
 }
 
 impl PhraseGraph {
-    pub(super) fn new(phrases: &[Vec<usize>], separators: &Separators, repeats: bool) -> Result<Self, FusionError> {
+    pub(super) fn new(phrases: &[Vec<u32>], separators: &Separators, repeats: bool) -> Result<Self, FusionError> {
         let tree = Tree::new(phrases);
         let mut graph = Self { edges: Edges::default(), may_end: Vec::new() };
         let mut numbers = HashMap::from([(vec![ROOT], 0u32)]);

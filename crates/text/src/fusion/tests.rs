@@ -107,7 +107,10 @@ proptest! {
                     classes[span.first_token..span.end_token].iter().map(|class| ["a", "b", "-"][class - 1]).collect();
                 prop_assert_eq!(&inside, said[name]);
             }
-            let expected = hypothesis.log_prob + words(&names, &language);
+            // BAB and BEE are unknown to the model, whose unknown word stands for both.
+            let n_unknown = names.iter().filter(|name| ["BAB", "BEE"].contains(name)).count();
+            let share = -language.alpha * 2f64.ln() * n_unknown as f64;
+            let expected = hypothesis.log_prob + words(&names, &language) + share;
             prop_assert!((hypothesis.score - expected).abs() < 1e-5);
         }
         prop_assert!(found.len() > 20);
@@ -190,7 +193,7 @@ fn sources_that_do_not_fit_the_labels_are_refused() {
     assert_eq!(error, FusionError::NeedsLexicon { units: Units::Phones });
     let error = Lexicon::parse("A a x\n", &phones()).unwrap_err();
     assert_eq!(error.to_string(), "line 1: `A` has the label `x`, which the model cannot write");
-    assert_eq!(Lexicon::parse("A\n", &phones()).unwrap_err().to_string(), "line 1: `A` has no labels behind it");
+    assert_eq!(Lexicon::parse("A\n", &phones()).unwrap_err().to_string(), "line 1: `A` has no labels after it");
 }
 
 #[test]
@@ -198,5 +201,107 @@ fn lexicons_are_read_as_cmudict_writes_them() {
     let set = LabelSet::new(Units::Phones, ["r", "eh", "iy", "d"]).unwrap();
     let lexicon = Lexicon::parse(";;; comment\nREAD  R EH1 D\nREAD(2)  R IY1 D\n(PAREN  D\n", &set).unwrap();
     assert_eq!((lexicon.n_words(), lexicon.word(0), lexicon.word(1)), (2, Some("READ"), Some("(PAREN")));
-    assert_eq!(lexicon.entries()[1], (0, vec![1, 3, 4]));
+    let tree = &lexicon.tree;
+    let at = [1, 3, 4].iter().fold(super::ROOT, |node, class| tree.child(node, *class).unwrap());
+    assert_eq!(tree.words(at), [0]);
+}
+
+const DICTIONARY: &str = "AB a b\nA a\nB b\nBAB b a b\nBEE b\nA(2) b a\n";
+
+fn of_words(more: impl FnOnce(&mut Sources)) -> Fusion {
+    let lexicon = Some(Lexicon::parse(DICTIONARY, &phones()).unwrap());
+    let mut sources = Sources { language: Some(language(WORDS, Level::Words)), lexicon, ..Sources::default() };
+    more(&mut sources);
+    Fusion::new(&phones(), sources).unwrap()
+}
+
+/// All ways to read labels as words with silence (class 3) anywhere between them.
+fn readings(classes: &[usize], so_far: &[&'static str], out: &mut Vec<Vec<&'static str>>) {
+    let said: [(&str, &[usize]); 6] =
+        [("AB", &[1, 2]), ("A", &[1]), ("B", &[2]), ("BAB", &[2, 1, 2]), ("BEE", &[2]), ("A", &[2, 1])];
+    match classes {
+        [] => out.push(so_far.to_vec()),
+        [3, rest @ ..] => readings(rest, so_far, out),
+        _ => {
+            for (word, labels) in said.iter().filter(|(_, labels)| classes.starts_with(labels)) {
+                readings(&classes[labels.len()..], &[so_far, &[*word]].concat(), out);
+            }
+        }
+    }
+}
+
+/// The best score over all label sequences, each summed over its alignments, and all their readings.
+fn best_of_all(log_probs: &[f32], score: impl Fn(&[&str]) -> f64) -> f64 {
+    let mut best = f64::NEG_INFINITY;
+    let mut sequences: Vec<Vec<usize>> = vec![Vec::new()];
+    for _ in 0..=log_probs.len() / 5 {
+        for classes in &sequences {
+            let log_prob = sequence_log_prob(log_probs, 5, classes);
+            let mut all = Vec::new();
+            readings(classes, &[], &mut all);
+            best = all.iter().map(|words| log_prob + score(words)).fold(best, f64::max);
+        }
+        let longer = |sequence: &Vec<usize>| [1, 2, 3].map(|class| [&sequence[..], &[class]].concat());
+        sequences = sequences.iter().flat_map(longer).collect();
+    }
+    best
+}
+
+fn best_words(fusion: &Arc<Fusion>, log_probs: &[f32], width: usize, merges: Option<bool>) -> (Vec<String>, f64) {
+    let config = DecoderConfig { search: Search::Beam { width }, fusion: Some(Arc::clone(fusion)) };
+    let mut decoder = Decoder::new(5, &config);
+    merges.into_iter().for_each(|alternatives| decoder.merge_pasts(alternatives));
+    decoder.accept(log_probs);
+    let best = decoder.finish(1).remove(0);
+    let lexicon = fusion.lexicon().unwrap();
+    (best.words.iter().map(|span| lexicon.word(span.word).unwrap().to_owned()).collect(), best.score)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn the_best_words_are_those_of_all_paths(log_probs in slices(5)) {
+        let language = language(WORDS, Level::Words);
+        // BAB and BEE are unknown to the model, whose unknown word stands for both.
+        let share = |word: &&str| if ["BAB", "BEE"].contains(word) { -language.alpha * 2f64.ln() } else { 0.0 };
+        let expected = best_of_all(&log_probs, |spoken| {
+            words(spoken, &language) + spoken.iter().map(|word| share(word)).sum::<f64>()
+        });
+        let fusion = Arc::new(of_words(|_| {}));
+        let (_, found) = best_words(&fusion, &log_probs, 100_000, None);
+        prop_assert!((found - expected).abs() < 1e-5, "{found} {expected}");
+        for alternatives in [false, true] {
+            // A past that was dropped may have collected more alignments later, but never more than there are.
+            let (_, merged) = best_words(&fusion, &log_probs, 100_000, Some(alternatives));
+            prop_assert!(merged <= expected + 1e-5 && expected - 3.0 < merged, "{merged} {expected}");
+        }
+    }
+
+    #[test]
+    fn hotwords_of_words_add_their_scores(log_probs in slices(5), score in -2.0f32..2.0) {
+        let language = language(WORDS, Level::Words);
+        let hotword = Hotword { phrase: "ab A".into(), score };
+        let fusion = Arc::new(of_words(|sources| sources.hotwords = vec![hotword]));
+        let share = |word: &&str| if ["BAB", "BEE"].contains(word) { -language.alpha * 2f64.ln() } else { 0.0 };
+        let expected = best_of_all(&log_probs, |spoken| {
+            let n_hot = spoken.windows(2).filter(|pair| *pair == ["AB", "A"]).count();
+            let hot = 3.0 * f64::from(score) * n_hot as f64;
+            words(spoken, &language) + hot + spoken.iter().map(|word| share(word)).sum::<f64>()
+        });
+        let (_, found) = best_words(&fusion, &log_probs, 100_000, None);
+        prop_assert!((found - expected).abs() < 1e-5, "{found} {expected}");
+    }
+
+    #[test]
+    fn phrases_of_words_are_all_that_is_written(log_probs in slices(8), repeats in any::<bool>()) {
+        let list = ["A B", "BEE", "AB BAB"];
+        let phrases = Some(Phrases { phrases: list.map(String::from).to_vec(), repeats });
+        let fusion = Arc::new(of_words(|sources| sources.phrases = phrases));
+        for merges in [None, Some(false), Some(true)] {
+            let (spoken, _) = best_words(&fusion, &log_probs, 1000, merges);
+            let spoken: Vec<&str> = spoken.iter().map(String::as_str).collect();
+            prop_assert!(is_sequence(&spoken, &list, repeats), "{spoken:?}");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! TIMIT phones in fewer classes before they are compared: a line of phones in, a line of their classes out.
+//! Folds lines of TIMIT phones into fewer classes before they are compared.
 
 use super::timit::{Folded, PhoneSet};
 

@@ -1,4 +1,4 @@
-//! Phones of different sets made comparable: a phone of TIMIT or of CMU's dictionary in, that of a smaller set out.
+//! Maps phones of TIMIT and of CMU's dictionary to common sets.
 //!
 //! CMU's dictionary writes its 39 phones in capitals, vowels with a digit for their stress; TIMIT writes in small
 //! letters. Folded, both have the same 37 phones, and TIMIT two more that the dictionary does not know: silence and

@@ -1,6 +1,4 @@
-//! TIMIT's phones: the 61 of the hand-made transcripts, folded to the 48 people train on and the 39 they score on.
-//!
-//! In: a phone of the 61. Out: the phone it folds to, or nothing for the glottal stop.
+//! TIMIT's phones: the 61 of the transcripts, folded to 48 for training and 39 for scoring; the glottal stop is dropped.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,7 +1,7 @@
-//! The Wall Street Journal corpus: its transcripts in, text in the 32 classes of the paper out.
+//! Transcripts of the Wall Street Journal corpus as text in the 32 classes of the paper.
 //!
 //! First the transcript is normalised (verbalised punctuation named, noises and cut words marked), then every
-//! character outside the set is deleted, and what was deleted is told.
+//! character outside the set is deleted and reported.
 
 use super::{END_OF_SENTENCE, LabelSet, Units};
 

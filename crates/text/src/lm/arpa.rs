@@ -1,6 +1,6 @@
-//! ARPA files, plain or compressed by gzip: lines in, an [`NgramModel`] out.
+//! Reads ARPA files, plain or compressed by gzip.
 //!
-//! Nothing is reserved for what a file only announces: memory grows with the n-grams that are really there.
+//! Nothing is allocated for what a file only announces: memory grows with the n-grams that are really there.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
 
-use super::{MAX_ORDER, NgramModel, Node, ROOT, UNKNOWN, UNKNOWN_LOG10};
+use super::{Inner, MAX_ORDER, NgramModel, ROOT, UNKNOWN, UNKNOWN_LOG10};
 use crate::edges::Edges;
 
 /// How much of a file is read.
@@ -30,23 +30,12 @@ impl Default for Limits {
 /// Why a language model could not be loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "each message says what its fields are")]
 pub enum LoadArpaError {
-    /// The file itself.
     #[error("could not read `{}`", path.display())]
-    Open {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// What stands in it.
+    Open { path: PathBuf, source: io::Error },
     #[error("{}:{source}", path.display())]
-    Parse {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: ParseArpaError,
-    },
+    Parse { path: PathBuf, source: ParseArpaError },
 }
 
 impl LoadArpaError {
@@ -61,7 +50,7 @@ impl LoadArpaError {
     }
 }
 
-/// Why lines are no language model.
+/// Why lines are not a language model.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each message says what its fields are")]
@@ -84,7 +73,7 @@ pub enum ParseArpaError {
     Count { line: usize, order: usize, found: u64, announced: u64 },
     #[error("{line}: `{word}` is not among the 1-grams")]
     UnknownWord { line: usize, word: String },
-    #[error("{line}: the n-gram stands in the file twice")]
+    #[error("{line}: the n-gram is in the file twice")]
     Twice { line: usize },
 }
 
@@ -129,7 +118,7 @@ struct Lines<R> {
 }
 
 impl<R: BufRead> Lines<R> {
-    /// The next line that is not empty, without spaces around it; none behind the last one.
+    /// The next line that is not empty, without spaces around it; `None` after the last one.
     fn next(&mut self) -> Result<Option<&str>, ParseArpaError> {
         loop {
             self.bytes.clear();
@@ -260,91 +249,81 @@ enum Problem {
     Twice,
 }
 
+/// N-grams as they come, as a tree with hashed edges.
 struct Builder {
-    model: NgramModel,
-    /// Whether a longer n-gram came whose beginning is not in the file itself.
-    has_gaps: bool,
+    order: usize,
+    n_ngrams: usize,
+    names: HashMap<Box<str>, u32>,
+    /// Probability and back-off of every node.
+    nodes: Vec<(f32, f32)>,
+    edges: Edges,
 }
 
 impl Builder {
     fn new(order: usize) -> Self {
-        let nodes = vec![Node { prob: 0.0, backoff: 0.0, shorter: ROOT }];
-        let model =
-            NgramModel { order, n_ngrams: 0, nodes, edges: Edges::default(), words: HashMap::new(), unknown: ROOT };
-        Self { model, has_gaps: false }
+        Self { order, n_ngrams: 0, names: HashMap::new(), nodes: vec![(0.0, 0.0)], edges: Edges::default() }
     }
 
     fn add(&mut self, ngram: &Ngram<'_>) -> Result<(), Problem> {
-        let model = &mut self.model;
-        model.n_ngrams += 1;
+        self.n_ngrams += 1;
         if ngram.order == 1 {
-            let id = model.nodes.len() as u32;
-            let before = model.words.insert(ngram.words[0].into(), id);
-            model.nodes.push(Node { prob: ngram.prob, backoff: ngram.backoff, shorter: ROOT });
+            let before = self.names.insert(ngram.words[0].into(), self.nodes.len() as u32);
+            self.nodes.push((ngram.prob, ngram.backoff));
             return if before.is_some() { Err(Problem::Twice) } else { Ok(()) };
         }
-        let n_nodes = model.nodes.len();
         let mut at = ROOT;
         for word in &ngram.words[..ngram.order] {
-            let id = *model.words.get(*word).ok_or_else(|| Problem::UnknownWord(word.chars().take(60).collect()))?;
-            at = model.step(at, id);
+            let id = *self.names.get(*word).ok_or_else(|| Problem::UnknownWord(word.chars().take(60).collect()))?;
+            at = if at == ROOT { id } else { self.step(at, id) };
         }
-        self.has_gaps |= n_nodes + 1 < model.nodes.len();
-        let node = &mut model.nodes[at as usize];
-        if !node.prob.is_nan() {
+        let node = &mut self.nodes[at as usize];
+        if !node.0.is_nan() {
             return Err(Problem::Twice);
         }
-        (node.prob, node.backoff) = (ngram.prob, ngram.backoff);
+        *node = (ngram.prob, ngram.backoff);
         Ok(())
     }
 
-    fn finish(self) -> NgramModel {
-        let Self { mut model, has_gaps } = self;
-        let unknown = [UNKNOWN, "<UNK>"].iter().find_map(|name| model.words.get(*name));
-        model.unknown = unknown.copied().unwrap_or(model.nodes.len() as u32);
-        if unknown.is_none() {
-            model.nodes.push(Node { prob: UNKNOWN_LOG10, backoff: 0.0, shorter: ROOT });
-        }
-        if has_gaps {
-            model.link_again();
-        }
-        model.nodes.shrink_to_fit();
-        model
-    }
-}
-
-impl NgramModel {
-    /// The node behind `node` and a word, made where there is none.
+    /// The child of `node` by a word, created if there is none.
     fn step(&mut self, node: u32, word: u32) -> u32 {
-        if let Some(child) = self.child(node, word) {
-            return child;
-        }
-        let shorter = self.shorter(node, word);
-        let child = self.nodes.len() as u32;
-        self.nodes.push(Node { prob: f32::NAN, backoff: 0.0, shorter });
-        self.edges.insert(node, word, child);
-        child
+        self.edges.get(node, word).unwrap_or_else(|| {
+            let child = self.nodes.len() as u32;
+            self.nodes.push((f32::NAN, 0.0));
+            self.edges.insert(node, word, child);
+            child
+        })
     }
 
-    /// The longest end of `node` and a word that has a node, without the first word of `node`.
-    fn shorter(&self, node: u32, word: u32) -> u32 {
-        let mut at = node;
-        while at != ROOT {
-            at = self.nodes[at as usize].shorter;
-            if let Some(child) = self.child(at, word) {
-                return child;
+    fn finish(self) -> NgramModel {
+        let Self { order, n_ngrams, mut names, nodes, edges } = self;
+        let n_words = names.len() as u32;
+        let unknown = [UNKNOWN, "<UNK>"].iter().find_map(|name| names.get(*name).copied());
+        names.shrink_to_fit();
+        let mut edges = edges.all();
+        edges.sort_unstable();
+        let mut model = NgramModel { order, n_ngrams, names, unknown: unknown.unwrap_or(n_words + 1), ..NgramModel::default() };
+        // The old numbers of the nodes in their new order; a word that was missing has none.
+        let mut olds: Vec<Option<u32>> = (0..=n_words).map(Some).chain(unknown.is_none().then_some(None)).collect();
+        model.words = (0..olds.len() as u32).collect();
+        let mut start = 1;
+        model.inner.push(Inner { backoff: 0.0, first_child: 1, shorter: ROOT });
+        for _ in 1..order {
+            let end = olds.len();
+            for at in start..end {
+                let backoff = olds[at].map_or(0.0, |old| nodes[old as usize].1);
+                model.inner.push(Inner { backoff, first_child: olds.len() as u32, shorter: ROOT });
+                let Some(old) = olds[at] else { continue };
+                let first = edges.partition_point(|edge| edge.0 < old);
+                for (_, word, child) in edges[first..].iter().take_while(|edge| edge.0 == old) {
+                    olds.push(Some(*child));
+                    model.words.push(*word);
+                }
             }
+            start = end;
         }
-        ROOT
-    }
-
-    /// Looks for the shorter nodes again: one that fills a gap may have come behind those it belongs to.
-    fn link_again(&mut self) {
-        let mut edges = self.edges.all();
-        // A node comes behind its parent, whose link is thus right when its own is looked for.
-        edges.sort_unstable_by_key(|(_, _, child)| *child);
-        for (node, word, child) in edges {
-            self.nodes[child as usize].shorter = self.shorter(node, word);
-        }
+        model.inner.push(Inner { backoff: 0.0, first_child: olds.len() as u32, shorter: ROOT });
+        model.probs = olds.iter().map(|old| old.map_or(UNKNOWN_LOG10, |old| nodes[old as usize].0)).collect();
+        model.link();
+        model
     }
 }

@@ -77,7 +77,7 @@ fn errors_tell_line_found_and_expected() {
     assert_eq!(error(&format!("{head}\\1-grams:\n-1 a -0.1\n\\2-grams:\n")), "7: 1 1-grams, but 2 were announced");
     let words = "\\1-grams:\n-1 a -0.1\n-1 b\n\\2-grams:\n";
     assert_eq!(error(&format!("{head}{words}-1 a c\n")), "9: `c` is not among the 1-grams");
-    assert_eq!(error(&format!("{head}{words}-1 a b\n-1 a b\n")), "10: the n-gram stands in the file twice");
+    assert_eq!(error(&format!("{head}{words}-1 a b\n-1 a b\n")), "10: the n-gram is in the file twice");
     assert_eq!(error(&format!("{head}{words}-1 a b\n")), "10: found ``, expected `\\end\\`");
     assert_eq!(
         error("\\data\\\nngram 1=99999999999\n\\1-grams:\n"),
