@@ -1,4 +1,4 @@
-//! `srf sclite` against NIST's own expected files, and against NIST's program where it is installed.
+//! `srf sclite` against the reports of NIST's own tests, and against those of NIST's program for generated cases.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fmt::Write as _;

@@ -73,6 +73,8 @@ pub struct Sources {
 pub enum FusionError {
     #[error("`{phrase}` cannot be written in the labels of the model")]
     Phrase { phrase: String },
+    #[error("`{phrase}` has a word that is not in the lexicon")]
+    PhraseOfWords { phrase: String },
     #[error("a language model of words needs a lexicon where the labels are {units}")]
     NeedsLexicon { units: Units },
     #[error("a lexicon needs a label for the space between words where the labels are chars")]
@@ -549,7 +551,11 @@ impl Encoder<'_> {
             Some(words) => words.find_words(phrase),
             None => encode(self.labels, phrase).map(|classes| classes.into_iter().map(|class| class as u32).collect()),
         };
-        encoded.ok_or_else(|| FusionError::Phrase { phrase: phrase.chars().take(60).collect() })
+        let phrase = || phrase.chars().take(60).collect();
+        encoded.ok_or_else(|| match self.words {
+            Some(_) => FusionError::PhraseOfWords { phrase: phrase() },
+            None => FusionError::Phrase { phrase: phrase() },
+        })
     }
 
     /// The score of a word is that of all its labels.

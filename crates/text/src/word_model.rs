@@ -240,9 +240,15 @@ fn read_lexicon(from: &mut Reader<'_>, n_classes: usize) -> Result<Lexicon, Read
     let text = std::str::from_utf8(from.counted()?).unwrap_or_default().to_owned();
     let ends = from.starts(0)?.split_off(1);
     let is_word = |end: &u32| text.is_char_boundary(*end as usize);
-    from.check(ends.last().map_or(0, |end| *end as usize) == text.len() && ends.iter().all(is_word), "the words differ")?;
+    from.check(
+        ends.last().map_or(0, |end| *end as usize) == text.len() && ends.iter().all(is_word),
+        "the words differ",
+    )?;
     let classes = from.numbers()?;
-    from.check(!classes.is_empty() && classes.iter().all(|class| (*class as usize) < n_classes), "a class out of range")?;
+    from.check(
+        !classes.is_empty() && classes.iter().all(|class| (*class as usize) < n_classes),
+        "a class out of range",
+    )?;
     let (first_child, first_word) = (from.starts(1)?, from.starts(0)?);
     let words = from.numbers()?;
     let n_nodes = classes.len();
@@ -280,7 +286,11 @@ fn write_language(out: &mut Writer, lexicon: &Lexicon, language: &NgramModel) {
     let mut level = olds.split_off(1);
     for order in 2..=language.order {
         let backoffs: Vec<f32> = level.iter().map(|node| language.inner[*node as usize].backoff).collect();
-        if order == 2 { out.floats(&backoffs) } else { out.quantized(&backoffs) }
+        if order == 2 {
+            out.floats(&backoffs)
+        } else {
+            out.quantized(&backoffs)
+        }
         let mut below: Vec<(u32, u32, u32)> = Vec::new();
         let mut n_children = Vec::with_capacity(level.len());
         for node in &level {
@@ -333,7 +343,11 @@ fn read_language(from: &mut Reader<'_>, lexicon: &mut Lexicon) -> Result<NgramMo
     for order in 2..=order {
         let n_before = model.words.len() as u32;
         let mut backoffs = Vec::new();
-        if order == 2 { backoffs = from.floats()? } else { from.quantized_into(&mut backoffs)? }
+        if order == 2 {
+            backoffs = from.floats()?
+        } else {
+            from.quantized_into(&mut backoffs)?
+        }
         let starts = from.starts(n_before)?;
         let n_inner = model.inner.len() + backoffs.len();
         from.check(starts.len() == backoffs.len() + 1 && n_inner == n_before as usize, "the n-grams differ in number")?;

@@ -113,7 +113,8 @@ impl Lexicon {
     /// The words of `phrase` as they are written, or in small letters, or in capitals.
     pub(super) fn find_words(&self, phrase: &str) -> Option<Vec<u32>> {
         let find = |word: &str| self.names.iter().position(|name| name == word).map(|at| at as u32);
-        let find = |word: &str| find(word).or_else(|| find(&word.to_lowercase())).or_else(|| find(&word.to_uppercase()));
+        let find =
+            |word: &str| find(word).or_else(|| find(&word.to_lowercase())).or_else(|| find(&word.to_uppercase()));
         phrase.split_whitespace().map(find).collect()
     }
 }

@@ -191,6 +191,10 @@ fn sources_that_do_not_fit_the_labels_are_refused() {
     let language = Some(language(WORDS, Level::Words));
     let error = refuse(phones(), Sources { language, ..Sources::default() });
     assert_eq!(error, FusionError::NeedsLexicon { units: Units::Phones });
+    let hotwords = vec![Hotword { phrase: "A CAB".into(), score: 1.0 }];
+    let lexicon = Some(Lexicon::parse("A a\n", &phones()).unwrap());
+    let error = refuse(phones(), Sources { hotwords, lexicon, ..Sources::default() });
+    assert_eq!(error.to_string(), "`A CAB` has a word that is not in the lexicon");
     let error = Lexicon::parse("A a x\n", &phones()).unwrap_err();
     assert_eq!(error.to_string(), "line 1: `A` has the label `x`, which the model cannot write");
     assert_eq!(Lexicon::parse("A\n", &phones()).unwrap_err().to_string(), "line 1: `A` has no labels after it");

@@ -301,7 +301,8 @@ impl Builder {
         names.shrink_to_fit();
         let mut edges = edges.all();
         edges.sort_unstable();
-        let mut model = NgramModel { order, n_ngrams, names, unknown: unknown.unwrap_or(n_words + 1), ..NgramModel::default() };
+        let mut model =
+            NgramModel { order, n_ngrams, names, unknown: unknown.unwrap_or(n_words + 1), ..NgramModel::default() };
         // The old numbers of the nodes in their new order; a word that was missing has none.
         let mut olds: Vec<Option<u32>> = (0..=n_words).map(Some).chain(unknown.is_none().then_some(None)).collect();
         model.words = (0..olds.len() as u32).collect();

@@ -61,7 +61,10 @@ fn many_values_are_rounded_by_little() {
 fn other_labels_and_other_files_are_refused() {
     let (_, _, bytes) = packed();
     let other = LabelSet::new(Units::Phones, ["d", "eh", "iy", "l", "sil"]).unwrap();
-    assert_eq!(WordModel::parse(&bytes, &other).unwrap_err().to_string(), "is for other labels than those of the model");
+    assert_eq!(
+        WordModel::parse(&bytes, &other).unwrap_err().to_string(),
+        "is for other labels than those of the model"
+    );
     let foreign = "does not begin as a word model of version 1";
     assert_eq!(WordModel::parse(b"RIFF....WAVE", &labels()).unwrap_err().to_string(), foreign);
     let mut damaged = bytes.clone();
