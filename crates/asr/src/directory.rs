@@ -39,9 +39,10 @@ use serde::{Deserialize, Serialize};
 use srf_audio::features::cmvn::CmvnStats;
 use srf_audio::features::{Cmvn, FeaturesConfig};
 use srf_base::files;
+use srf_base::random::hash_of;
 use srf_model::config::{ModelConfig, Recipe};
 use srf_model::params::{Layout, Params};
-use srf_model::weights;
+use srf_model::weights::{self, Metadata, SaveOptions};
 use srf_text::label_timing::LabelTiming;
 use srf_text::labels::LabelSet;
 
@@ -51,6 +52,7 @@ const LABELS: &str = "labels.txt";
 const CMVN: &str = "cmvn.json";
 const TIMES: &str = "times.json";
 const CARD: &str = "card.md";
+const FILES: [&str; 6] = [CONFIG, WEIGHTS, LABELS, CMVN, TIMES, CARD];
 
 const MAX_CMVN_BYTES: u64 = 4 << 20;
 const MAX_TIMES_BYTES: u64 = 16 << 20;
@@ -128,41 +130,113 @@ pub fn read(dir: &Path) -> Result<ModelParts, ReadModelError> {
     let label_timing = read_times(dir.join(TIMES), &labels)?;
     let card = read_text(&dir.join(CARD), MAX_CARD_BYTES)?.unwrap_or_default();
     let weights = dir.join(WEIGHTS);
-    let (found, params) = weights::load(&weights)?;
+    let (found, params, metadata) = weights::load_with_metadata(&weights)?;
     if found != model {
         return Err(ReadModelError::OtherModel { weights, config });
     }
     let parts = ModelParts { model, features, labels, cmvn, label_timing, values: params.values, card };
     parts.check().map_err(|cause| ReadModelError::Parts { path: dir.to_owned(), cause })?;
+    check_hashes(dir, &metadata)?;
     Ok(parts)
 }
 
-/// Writes a model directory, the weights last and all at once.
+/// Writes a model directory and replaces the one that is there as a whole.
+///
+/// The hashes of its files go into the metadata of the weights, so that files of different models are not mixed
+/// unnoticed. On failure the old directory stays as it was. Files that are not part of a model are kept.
 pub fn write(dir: &Path, parts: &ModelParts) -> Result<(), WriteModelError> {
     parts.check()?;
+    // A link or `.` cannot be renamed.
+    let dir = &fs::canonicalize(dir).unwrap_or_else(|_| dir.to_owned());
+    let partial = files::partial_path(dir);
+    let written = write_files(&partial, parts)
+        .and_then(|()| replace(&partial, dir).map_err(|source| WriteModelError::Io { path: dir.clone(), source }));
+    if written.is_err() {
+        // Best effort: the error that matters is the first one.
+        let _ = fs::remove_dir_all(&partial);
+    }
+    written
+}
+
+fn write_files(dir: &Path, parts: &ModelParts) -> Result<(), WriteModelError> {
     let io = |path: &Path| {
         let path = path.to_owned();
         |source| WriteModelError::Io { path, source }
     };
+    if dir.exists() {
+        // Left over by a program that was killed.
+        fs::remove_dir_all(dir).map_err(io(dir))?;
+    }
     fs::create_dir_all(dir).map_err(io(dir))?;
-    let write = |name: &str, text: &str| {
+    let texts = [
+        (CONFIG, Some(parts.recipe().format())),
+        (LABELS, Some(parts.labels.format())),
+        (CMVN, parts.cmvn.as_ref().map(format_statistics)),
+        (TIMES, (!parts.label_timing.is_empty()).then(|| parts.label_timing.format(&parts.labels))),
+    ];
+    let mut metadata = Metadata::new();
+    for (name, text) in texts {
+        let Some(text) = text else { continue };
         let path = dir.join(name);
-        fs::write(&path, text).map_err(io(&path))
-    };
-    write(CONFIG, &parts.recipe().format())?;
-    write(LABELS, &parts.labels.format())?;
-    write(CARD, &parts.card)?;
-    let times = (!parts.label_timing.is_empty()).then(|| parts.label_timing.format(&parts.labels));
-    for (name, text) in [(CMVN, parts.cmvn.as_ref().map(format_statistics)), (TIMES, times)] {
-        match text {
-            Some(text) => write(name, &text)?,
-            // What was learned of an earlier model must not outlive it.
-            None if dir.join(name).exists() => fs::remove_file(dir.join(name)).map_err(io(&dir.join(name)))?,
-            None => {}
+        files::write_atomically(&path, text.as_bytes()).map_err(io(&path))?;
+        metadata.insert(hash_key(name), hash(&text));
+    }
+    let card = dir.join(CARD);
+    files::write_atomically(&card, parts.card.as_bytes()).map_err(io(&card))?;
+    let params = Params { values: parts.values.clone(), layout: Arc::new(Layout::new(&parts.model)) };
+    let options = SaveOptions { metadata, ..SaveOptions::default() };
+    Ok(weights::save_with(&dir.join(WEIGHTS), &parts.model, &params, &options)?)
+}
+
+/// Puts the folder `new` in the place of `dir`.
+fn replace(new: &Path, dir: &Path) -> io::Result<()> {
+    if !dir.exists() {
+        fs::rename(new, dir)?;
+        return files::sync_folder_of(dir);
+    }
+    let mut old = dir.as_os_str().to_owned();
+    old.push(".old");
+    let old = PathBuf::from(old);
+    if old.exists() {
+        fs::remove_dir_all(&old)?;
+    }
+    fs::rename(dir, &old)?;
+    if let Err(error) = fs::rename(new, dir) {
+        fs::rename(&old, dir)?;
+        return Err(error);
+    }
+    for entry in fs::read_dir(&old)? {
+        let name = entry?.file_name();
+        if !FILES.iter().any(|file| name == *file) {
+            fs::rename(old.join(&name), dir.join(&name))?;
         }
     }
-    let params = Params { values: parts.values.clone(), layout: Arc::new(Layout::new(&parts.model)) };
-    Ok(weights::save(&dir.join(WEIGHTS), &parts.model, &params)?)
+    fs::remove_dir_all(&old)?;
+    files::sync_folder_of(dir)
+}
+
+/// Whether the files are those that the weights were written with; models of earlier versions do not say.
+fn check_hashes(dir: &Path, metadata: &Metadata) -> Result<(), ReadModelError> {
+    if !metadata.contains_key(&hash_key(CONFIG)) {
+        return Ok(());
+    }
+    for name in [CONFIG, LABELS, CMVN, TIMES] {
+        let path = dir.join(name);
+        let found = read_text(&path, MAX_TIMES_BYTES)?.map(|text| hash(&text));
+        if found.as_ref() != metadata.get(&hash_key(name)) {
+            return Err(ReadModelError::OtherFile { path, weights: dir.join(WEIGHTS) });
+        }
+    }
+    Ok(())
+}
+
+/// The metadata of the weights that holds the hash of a file.
+fn hash_key(name: &str) -> String {
+    format!("hash.{name}")
+}
+
+fn hash(text: &str) -> String {
+    format!("{:016x}", hash_of(text))
 }
 
 fn read_statistics(path: PathBuf) -> Result<Option<CmvnStats>, ReadModelError> {

@@ -11,6 +11,7 @@ use srf::directory::{ModelParts, read, write};
 use srf::{Recognizer, StreamOptions};
 use srf_audio::features::cmvn::CmvnStats;
 use srf_model::config::Cmvn;
+use srf_text::labels::Units;
 use tempfile::TempDir;
 
 fn with_statistics() -> ModelParts {
@@ -54,6 +55,36 @@ fn a_model_without_statistics_leaves_none_of_the_one_before() {
     let parts = tiny::letters(Cmvn::Online);
     write(dir.path(), &parts).unwrap();
     assert_eq!(read(dir.path()).unwrap(), parts);
+}
+
+#[test]
+fn a_failed_write_leaves_the_old_model_and_a_good_one_replaces_all_of_it() {
+    let old = with_statistics();
+    let dir = written(&old);
+    fs::write(dir.path().join("notes.txt"), "mine").unwrap();
+    let mut broken = tiny::parts(Cmvn::Online, Units::Chars, &[" ", "u", "v", "w", "x", "y", "z"]);
+    broken.values[7] = f32::INFINITY;
+    write(dir.path(), &broken).unwrap_err();
+    assert_eq!(read(dir.path()).unwrap(), old);
+    broken.values[7] = 0.5;
+    write(dir.path(), &broken).unwrap();
+    assert_eq!(read(dir.path()).unwrap(), broken);
+    assert!(!dir.path().join("cmvn.json").exists());
+    assert_eq!(fs::read_to_string(dir.path().join("notes.txt")).unwrap(), "mine");
+    let names = fs::read_dir(dir.path().parent().unwrap()).unwrap().map(|entry| entry.unwrap().file_name());
+    let name = dir.path().file_name().unwrap().to_string_lossy().into_owned();
+    assert_eq!(names.filter(|other| other.to_string_lossy().starts_with(&name)).count(), 1);
+}
+
+#[test]
+fn files_of_another_model_are_refused_though_they_fit() {
+    let [ours, other] = [[" ", "a", "b", "c"], [" ", "c", "b", "a"]]
+        .map(|symbols| written(&tiny::parts(Cmvn::Online, Units::Chars, &symbols)));
+    fs::copy(other.path().join("labels.txt"), ours.path().join("labels.txt")).unwrap();
+    assert_eq!(told(ours.path()), "`labels.txt` is not the file that `weights.safetensors` was written with");
+    let ours = written(&tiny::letters(Cmvn::Online));
+    fs::copy(written(&with_statistics()).path().join("cmvn.json"), ours.path().join("cmvn.json")).unwrap();
+    assert_eq!(told(ours.path()), "`cmvn.json` is not the file that `weights.safetensors` was written with");
 }
 
 #[test]
@@ -127,7 +158,7 @@ fn hostile_files_are_told_in_one_line() {
 fn weights_that_are_no_numbers_or_too_few_are_told() {
     let mut parts = with_statistics();
     parts.values[7] = f32::NAN;
-    let message = told(written(&parts).path());
+    let message = write(tempfile::tempdir().unwrap().path(), &parts).unwrap_err().to_string();
     assert!(message.contains("has NaN at index 7 of the tensor `conv1.a.kernel`"), "{message}");
     let dir = written(&with_statistics());
     let path = dir.path().join("weights.safetensors");

@@ -1,4 +1,4 @@
-//! FLAC, MP3, Ogg and AIFF, decoded by symphonia: bytes in, interleaved samples out.
+//! FLAC, MP3, Ogg, AIFF, MP4 and Matroska, decoded by symphonia.
 //!
 //! Its arithmetic on damaged files can overflow, which panics in a debug build; such a panic ends the recording, not
 //! the program.
@@ -10,7 +10,7 @@ use symphonia::core::errors::{Error, SeekErrorKind};
 use symphonia::core::formats::{FormatOptions, FormatReader, SeekMode, SeekTo, Track, TrackType};
 use symphonia::core::io::{MediaSourceStream, ReadBytes as _};
 use symphonia::core::units::Timestamp;
-use symphonia::default::formats::{AiffReader, FlacReader, MpaReader, OggReader};
+use symphonia::default::formats::{AdtsReader, AiffReader, FlacReader, IsoMp4Reader, MkvReader, MpaReader, OggReader};
 
 use crate::error::{HeaderProblem, ReadAudioError};
 use crate::input::Input;
@@ -49,6 +49,7 @@ pub(crate) fn open(
         n_channels: checked_channels(name, container, "channel count", n_channels)?,
         n_samples: exact_length(container, track),
         n_missing: 0,
+        is_by_ffmpeg: false,
     };
 
     let options = AudioDecoderOptions::default().gapless(info.n_samples.is_some()).verify(true);
@@ -68,6 +69,9 @@ fn open_reader(container: Container, n_skip: u64, input: Input) -> Result<Box<dy
         Container::Mp3 => Box::new(MpaReader::try_new(stream, options)?),
         Container::Ogg => Box::new(OggReader::try_new(stream, options)?),
         Container::Aiff => Box::new(AiffReader::try_new(stream, options)?),
+        Container::Mp4 => Box::new(IsoMp4Reader::try_new(stream, options)?),
+        Container::Mkv => Box::new(MkvReader::try_new(stream, options)?),
+        Container::Aac => Box::new(AdtsReader::try_new(stream, options)?),
         Container::Wav | Container::Sphere => unreachable!("these have readers of their own"),
     })
 }
@@ -77,7 +81,12 @@ fn open_reader(container: Container, n_skip: u64, input: Input) -> Result<Box<dy
 /// An MP3 says its length in the tag that also holds the encoder's delay; without it symphonia guesses from the bit
 /// rate, and a guess may neither trim the end nor be held against the file.
 fn exact_length(container: Container, track: &Track) -> Option<u64> {
-    if container == Container::Mp3 && track.delay.is_none() { None } else { track.num_frames }
+    match container {
+        Container::Mp3 if track.delay.is_none() => None,
+        // The tables of these count packets or milliseconds, not samples.
+        Container::Mp4 | Container::Mkv | Container::Aac => None,
+        _ => track.num_frames,
+    }
 }
 
 fn header_error(name: &str, container: Container, error: Error) -> ReadAudioError {
@@ -160,8 +169,11 @@ impl Source for CompressedSource {
 
     fn seek(&mut self, position: u64) -> Result<u64, ReadAudioError> {
         let target = position.saturating_sub(WARM_UP_S * u64::from(self.info.rate_hz));
-        // A page of Ogg says where it ends, not where it starts: only from the start is every position certain.
-        if target == 0 || self.info.container == Container::Ogg {
+        // Only from the start is every position certain: a page of Ogg says where it ends, not where it starts, and the
+        // times of the others are not counted in samples.
+        if target == 0
+            || matches!(self.info.container, Container::Ogg | Container::Mp4 | Container::Mkv | Container::Aac)
+        {
             return Ok(self.position);
         }
         let ts = Timestamp::new(i64::try_from(target).unwrap_or(i64::MAX));

@@ -31,7 +31,7 @@ pub enum ReadAudioError {
         name: String,
     },
     /// The first bytes belong to no container we know.
-    #[error("`{name}` begins with `{found}`, expected WAV, SPHERE, FLAC, MP3, Ogg Vorbis or AIFF")]
+    #[error("`{name}` begins with `{found}`, expected WAV, SPHERE, FLAC, MP3, Ogg, AIFF, MP4 or Matroska")]
     Unknown {
         /// The recording.
         name: String,
@@ -139,6 +139,16 @@ pub enum ReadAudioError {
 }
 
 impl ReadAudioError {
+    /// The container, where it is one of those with many codecs and this codec is not one of ours.
+    pub(crate) fn undecoded(&self) -> Option<Container> {
+        match self {
+            Self::Header { container: container @ (Container::Ogg | Container::Mp4 | Container::Mkv), .. } => {
+                Some(*container)
+            }
+            _ => None,
+        }
+    }
+
     pub(crate) fn unknown(name: &str, head: &[u8; 16]) -> Self {
         Self::Unknown { name: name.to_owned(), found: head[..8].escape_ascii().to_string() }
     }
@@ -159,6 +169,10 @@ impl ReadAudioError {
             Self::Unknown { .. } => {
                 Some("other formats can be turned into WAV first, for instance with `ffmpeg -i IN OUT.wav`".to_owned())
             }
+            Self::Header { name, .. } if self.undecoded().is_some() => Some(format!(
+                "for other codecs, such as Opus, install `ffmpeg`, or pipe: `ffmpeg -i {} -f wav - | srf transcribe -`",
+                srf_base::shell::quote(name)
+            )),
             Self::BeyondEnd { .. } => Some("give times inside the recording".to_owned()),
             Self::TooLong { .. } => Some("read it in parts, by start and end".to_owned()),
             _ => None,

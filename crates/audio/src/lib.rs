@@ -1,6 +1,7 @@
 //! Recordings in, feature frames out.
 //!
-//! [`Recording`] opens WAV, NIST SPHERE, FLAC, MP3, Ogg Vorbis and AIFF, deciding by content, and gives [`Samples`].
+//! [`Recording`] opens WAV, NIST SPHERE, FLAC, MP3, Ogg Vorbis, AIFF, MP4 and Matroska (AAC, ALAC), deciding by content,
+//! and gives [`Samples`].
 //! [`resample`] changes their rate, [`convert`] writes them as WAV, [`features`] turns them into the frames a model
 //! reads, and [`bulk`] does so for whole corpora, into [`ark`] or safetensors files.
 //!
@@ -21,6 +22,7 @@
 //! which changes no bit of the result because it is a power of two.
 
 mod error;
+mod ffmpeg;
 mod input;
 mod pipe;
 mod recording;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::error::{HeaderProblem, ReadAudioError};
 use crate::input::{Data, Input};
-use crate::{I16_SCALE, compressed, sphere, wav};
+use crate::{I16_SCALE, compressed, ffmpeg, sphere, wav};
 
 /// The most samples [`Recording::read`] gathers; longer recordings are read in blocks or in parts.
 const MAX_READ_SAMPLES: usize = 1 << 29;
@@ -33,6 +33,12 @@ pub enum Container {
     Ogg,
     /// AIFF or AIFF-C.
     Aiff,
+    /// MP4 and M4A, with AAC, ALAC, MP3 or FLAC inside.
+    Mp4,
+    /// Matroska and WebM, with the same codecs or Vorbis inside.
+    Mkv,
+    /// AAC without a container (ADTS).
+    Aac,
 }
 
 impl fmt::Display for Container {
@@ -44,6 +50,9 @@ impl fmt::Display for Container {
             Self::Mp3 => "MP3",
             Self::Ogg => "Ogg",
             Self::Aiff => "AIFF",
+            Self::Mp4 => "MP4",
+            Self::Mkv => "Matroska",
+            Self::Aac => "AAC",
         })
     }
 }
@@ -87,6 +96,8 @@ pub struct Info {
     pub n_samples: Option<u64>,
     /// Samples per channel that the header promises beyond those in the file: it was cut off.
     pub n_missing: u64,
+    /// Whether the program `ffmpeg` decoded it, because we cannot.
+    pub is_by_ffmpeg: bool,
 }
 
 impl Info {
@@ -207,8 +218,19 @@ impl Recording {
     }
 
     fn from_data(name: String, data: Data) -> Result<Self, ReadAudioError> {
-        let (info, _) = open_source(&name, &data)?;
-        Ok(Self { name, data, info })
+        match open_source(&name, &data) {
+            Ok((info, _)) => Ok(Self { name, data, info }),
+            Err(error) => Self::by_ffmpeg(&name, &data, &error).ok_or(error),
+        }
+    }
+
+    /// A media file whose codec we do not know, such as Opus, where `ffmpeg` is installed.
+    fn by_ffmpeg(name: &str, data: &Data, error: &ReadAudioError) -> Option<Self> {
+        let Data::File(path) = data else { return None };
+        let container = error.undecoded()?;
+        let data = Data::Bytes(ffmpeg::decode(path)?.into());
+        let (info, _) = open_source(name, &data).ok()?;
+        Some(Self { name: name.to_owned(), data, info: Info { container, is_by_ffmpeg: true, ..info } })
     }
 
     /// What its header says.
@@ -466,6 +488,10 @@ pub(crate) fn container_of(head: &[u8; 16]) -> Option<Container> {
         [b'N', b'I', b'S', b'T', b'_', b'1', b'A', ..] => Container::Sphere,
         [b'f', b'L', b'a', b'C', ..] => Container::Flac,
         [b'O', b'g', b'g', b'S', ..] => Container::Ogg,
+        [_, _, _, _, b'f', b't', b'y', b'p', ..] => Container::Mp4,
+        [0x1a, 0x45, 0xdf, 0xa3, ..] => Container::Mkv,
+        // Frame sync with layer 0, and a sample rate that is not reserved.
+        &[0xff, b, c, ..] if b & 0xf6 == 0xf0 && c & 0x3c <= 0x30 => Container::Aac,
         // Frame sync, then a version, layer 3, a bit rate and a sample rate that are not the reserved ones.
         &[0xff, b, c, ..]
             if b & 0xe0 == 0xe0 && b & 0x18 != 0x08 && b & 0x06 == 0x02 && c & 0xf0 != 0xf0 && c & 0x0c != 0x0c =>

@@ -34,6 +34,7 @@ pub(crate) fn open(name: &str, mut input: Input) -> Result<(Info, Box<dyn Source
         n_channels,
         n_samples: Some(n_samples),
         n_missing: 0,
+        is_by_ffmpeg: false,
     };
     if packing.starts_with("embedded-shorten") {
         available(name, n_samples, n_samples)?;

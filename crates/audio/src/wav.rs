@@ -25,6 +25,7 @@ pub(crate) fn open(name: &str, mut input: Input) -> Result<(Info, Box<dyn Source
         n_channels,
         n_samples: Some(n_samples),
         n_missing,
+        is_by_ffmpeg: false,
     };
     Ok((info, Box::new(PcmSource::new(name, input, layout, n_channels, start, n_samples))))
 }

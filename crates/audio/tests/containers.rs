@@ -64,9 +64,36 @@ fn lossy_codecs_give_as_many_samples_as_went_in_and_nearly_the_same() {
     }
 }
 
+/// The mean of the channels of `tone.flac`, which the files below were made of.
+fn mixed_tone() -> Vec<f32> {
+    data("tone.flac").read(Selection::default()).unwrap().values
+}
+
+#[test]
+fn mp4_and_matroska_give_nearly_what_went_in() {
+    for (name, container) in [("tone.m4a", Container::Mp4), ("tone.mkv", Container::Mkv)] {
+        let recording = data(name);
+        assert_eq!(recording.info().container, container);
+        let found = recording.read(Selection::default()).unwrap().values;
+        // Encoders put some silence first, up to two frames of AAC.
+        let ratio_db = |delay: usize| signal_to_noise_db(&mixed_tone()[..15_000], &found[delay..][..15_000]);
+        let best_db = (0..2200).map(ratio_db).fold(f64::NEG_INFINITY, f64::max);
+        assert!(best_db > 15.0, "{name}: {best_db:.1} dB");
+    }
+}
+
+#[test]
+fn a_codec_that_is_not_ours_is_told_with_the_way_around() {
+    let bytes = std::fs::read(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/tone.webm")).unwrap();
+    let error = Recording::from_bytes("a tone.webm", bytes).unwrap_err();
+    assert!(error.to_string().starts_with("`a tone.webm`: Matroska header"), "{error}");
+    let hint = error.hint().unwrap();
+    assert!(hint.ends_with("pipe: `ffmpeg -i 'a tone.webm' -f wav - | srf transcribe -`"), "{hint}");
+}
+
 #[test]
 fn a_part_is_the_same_samples_as_in_the_whole() {
-    for name in ["tone.flac", "tone.mp3", "tone.ogg", "tone.aiff"] {
+    for name in ["tone.flac", "tone.mp3", "tone.ogg", "tone.aiff", "tone.m4a", "tone.mkv"] {
         let recording = data(name);
         let whole = recording.read(Selection::default()).unwrap().values;
         for (start, end) in [(0, 1), (0, 3999), (1234, 2345), (3999, 4000), (9000, 9001), (16_001, 19_999)] {

@@ -162,7 +162,7 @@ fn recordings() -> Vec<(String, Vec<u8>)> {
         seeds.push((format!("shorten {version} {kind} {coding}"), bytes));
     }
     let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data");
-    for name in ["tone.flac", "tone.mp3", "tone.ogg", "tone.aiff"] {
+    for name in ["tone.flac", "tone.mp3", "tone.ogg", "tone.aiff", "tone.m4a", "tone.mkv"] {
         seeds.push((name.to_owned(), std::fs::read(dir.join(name)).unwrap()));
     }
     seeds

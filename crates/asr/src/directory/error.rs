@@ -27,6 +27,8 @@ pub enum ReadModelError {
     Weights(#[from] LoadWeightsError),
     #[error("`{weights}` holds another model than `{config}` describes", weights = weights.display(), config = config.display())]
     OtherModel { weights: PathBuf, config: PathBuf },
+    #[error("`{path}` is not the file that `{weights}` was written with", path = path.display(), weights = weights.display())]
+    OtherFile { path: PathBuf, weights: PathBuf },
     #[error("`{path}`: {message}", path = path.display())]
     Cmvn { path: PathBuf, message: String },
     #[error("`{path}`: {message}", path = path.display())]
@@ -40,7 +42,9 @@ impl ReadModelError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Parts { cause, .. } => cause.hint(),
-            Self::OtherModel { .. } => Some("copy the whole directory again, all files of one training".to_owned()),
+            Self::OtherModel { .. } | Self::OtherFile { .. } => {
+                Some("copy the whole directory again, all files of one training".to_owned())
+            }
             _ => None,
         }
     }

@@ -14,7 +14,8 @@ use crate::printer::{Printer, human_duration};
 
 /// Turn any recording into a 16-bit WAV
 ///
-/// Reads WAV, NIST SPHERE (shorten inside too), FLAC, MP3, Ogg Vorbis and AIFF, deciding by content.
+/// Reads WAV, NIST SPHERE (with shorten), FLAC, MP3, Ogg Vorbis, AIFF, MP4 and Matroska (AAC, ALAC), deciding by content;
+/// other codecs, such as Opus, through `ffmpeg` where it is installed.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   srf convert talk.mp3 talk.wav --rate 16000

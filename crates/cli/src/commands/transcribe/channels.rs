@@ -33,6 +33,7 @@ impl Channels {
     pub(super) fn apply(self, utterances: Vec<Utterance>, recognizer: &Recognizer, out: &Printer) -> Vec<Utterance> {
         // Recordings that cannot be read are reported when they are transcribed.
         let infos: Vec<_> = utterances.par_iter().map(|utterance| srf_audio::probe(&utterance.path).ok()).collect();
+        let n_by_ffmpeg = infos.iter().flatten().filter(|info| info.is_by_ffmpeg).count();
         let (mut n_mixed, mut n_low) = (0, 0);
         let model_hz = recognizer.features().sample_rate_hz;
         let mut chosen = Vec::with_capacity(utterances.len());
@@ -60,6 +61,9 @@ impl Channels {
                 "{n_mixed} recordings have several channels, which are mixed; `--channels split` transcribes each one \
                  as a speaker of its own, `--channel N` only one"
             ));
+        }
+        if 0 < n_by_ffmpeg {
+            out.note(format_args!("{n_by_ffmpeg} recordings are decoded by the program `ffmpeg`"));
         }
         if 0 < n_low {
             out.note(format_args!(
