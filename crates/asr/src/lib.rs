@@ -51,7 +51,8 @@ pub use srf_audio::{Channel, ReadAudioError, Selection};
 pub use srf_text::decode::{DecoderConfig, Search};
 pub use srf_text::labels::{LabelSet, Units};
 pub use srf_text::output::{
-    Alternative, Delay, EndReason, Evidence, Format, Segment, TokenResult, Transcript, UnknownFormat, Word,
+    Alternative, Delay, EndReason, Evidence, Format, Segment, SubtitleOptions, TokenResult, Transcript, UnknownFormat,
+    Word,
 };
 
 pub use default_model::{NoModelError, default_model};

@@ -1,4 +1,4 @@
-//! Kaldi archives: `ark` and `scp` files in, keyed matrices out, and back.
+//! Kaldi archives: keyed matrices in `ark` and `scp` files, read and written.
 //!
 //! An archive is a row of entries, each a key and a matrix in one of Kaldi's forms: binary of either precision
 //! (`FM`, `DM`), compressed (`CM`, `CM2`, `CM3`) or text. All are read; binary and text are written.
@@ -21,7 +21,7 @@ pub use write::{Form, Writer};
 /// - values `[row, column]`, row by row
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Matrix<E = f32> {
-    /// Numbers a row.
+    /// Numbers per row.
     pub n_cols: usize,
     /// All rows, one after the other.
     pub values: Vec<E>,
@@ -79,71 +79,20 @@ impl Element for f64 {
 }
 
 /// Why an archive or an entry of it could not be read.
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadArkError {
-    /// The file cannot be opened or read.
     #[error("could not read `{name}`: {cause}")]
-    Io {
-        /// The archive.
-        name: String,
-        /// What the system said.
-        cause: io::Error,
-    },
-    /// The archive ends inside an entry.
+    Io { name: String, cause: io::Error },
     #[error("`{name}` breaks off at byte {at}, inside an entry")]
-    BreaksOff {
-        /// The archive.
-        name: String,
-        /// Where it ends.
-        at: u64,
-    },
-    /// What should be there is not.
+    BreaksOff { name: String, at: u64 },
     #[error("`{name}`: found `{found}` at byte {at}, expected {expected}")]
-    Found {
-        /// The archive.
-        name: String,
-        /// Where.
-        at: u64,
-        /// What is there, made printable.
-        found: String,
-        /// What could be there.
-        expected: &'static str,
-    },
-    /// The rows of a text matrix are not equally long.
+    Found { name: String, at: u64, found: String, expected: &'static str },
     #[error("`{name}`: the row that ends at byte {at} has {found} numbers, those before it have {expected}")]
-    Ragged {
-        /// The archive.
-        name: String,
-        /// Where the row ends.
-        at: u64,
-        /// Numbers in the row.
-        found: usize,
-        /// Numbers in the first row.
-        expected: usize,
-    },
-    /// A line of an scp file is not `key path`.
+    Ragged { name: String, at: u64, found: usize, expected: usize },
     #[error("{name}:{line}: found `{found}`, expected {expected}")]
-    ScpLine {
-        /// The scp file.
-        name: String,
-        /// The line, from 1.
-        line: usize,
-        /// What is there.
-        found: String,
-        /// What could be there.
-        expected: &'static str,
-    },
-    /// Rows were asked for that the matrix does not have.
+    ScpLine { name: String, line: usize, found: String, expected: &'static str },
     #[error("`{name}`: rows {first} to {last} were asked for, there are {n_rows}")]
-    Rows {
-        /// The archive.
-        name: String,
-        /// First row asked for, from 0.
-        first: usize,
-        /// Last row asked for.
-        last: usize,
-        /// Rows there are.
-        n_rows: usize,
-    },
+    Rows { name: String, first: usize, last: usize, n_rows: usize },
 }

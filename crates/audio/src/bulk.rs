@@ -1,4 +1,4 @@
-//! Features of many utterances: a list in, one file of normalised features out.
+//! Normalised features of many utterances, written to one file.
 //!
 //! Utterances are decoded and computed on all cores, a batch of bounded length at a time, and written in the order of
 //! the list, so that the file has the same bytes whatever the number of cores. Statistics over speakers or over
@@ -93,75 +93,33 @@ pub struct Summary {
 }
 
 /// Why an utterance is not in the file.
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UtteranceError {
-    /// The recording cannot be read.
     #[error(transparent)]
     Read(#[from] ReadAudioError),
-    /// Its rate cannot be brought to that of the features.
     #[error("`{path}`: {cause}", path = path.display())]
-    Resample {
-        /// The recording.
-        path: PathBuf,
-        /// Which rate.
-        cause: ResampleError,
-    },
-    /// It does not fill a frame.
+    Resample { path: PathBuf, cause: ResampleError },
     #[error("`{path}`: utterance `{id}` is {duration_ms:.1} ms long, a frame is {window_ms} ms", path = path.display())]
-    TooShort {
-        /// The recording.
-        path: PathBuf,
-        /// The utterance.
-        id: String,
-        /// Its length.
-        duration_ms: f64,
-        /// The least length.
-        window_ms: f64,
-    },
-    /// Its features would need too much memory.
+    TooShort { path: PathBuf, id: String, duration_ms: f64, window_ms: f64 },
     #[error("`{path}`: utterance `{id}` is longer than {limit_s} s", path = path.display())]
-    TooLong {
-        /// The recording.
-        path: PathBuf,
-        /// The utterance.
-        id: String,
-        /// The limit.
-        limit_s: f64,
-    },
-    /// Another utterance of the list has the same key.
+    TooLong { path: PathBuf, id: String, limit_s: f64 },
     #[error("`{path}`: there is already an utterance `{id}`", path = path.display())]
-    Duplicate {
-        /// The recording.
-        path: PathBuf,
-        /// The key.
-        id: String,
-    },
-    /// An archive cannot have such a key.
+    Duplicate { path: PathBuf, id: String },
     #[error("`{path}`: `{id}` cannot be the key of an utterance: it is empty or has white space", path = path.display())]
-    Key {
-        /// The recording.
-        path: PathBuf,
-        /// The key.
-        id: String,
-    },
+    Key { path: PathBuf, id: String },
 }
 
 /// Why there is no file at all.
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteFeaturesError {
-    /// The settings cannot be.
     #[error(transparent)]
     Config(#[from] FeaturesConfigError),
-    /// The file cannot be written.
     #[error("could not write `{path}`: {cause}", path = path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        cause: io::Error,
-    },
+    Write { path: PathBuf, cause: io::Error },
 }
 
 /// How often [`write_features`] goes through the list.
@@ -285,9 +243,9 @@ impl Job<'_> {
         frames
     }
 
-    /// What `f` makes of the features of each utterance, and the seconds it is long, in the order of the batch.
+    /// What `f` makes of the features of each utterance, and its length in seconds, in the order of the batch.
     ///
-    /// Those with a problem give none, now and from now on.
+    /// Those with a problem give `None`, now and in later passes.
     fn compute<'e, 'a, T: Send>(
         &self,
         batch: &'e mut [Entry<'a>],

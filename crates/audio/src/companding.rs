@@ -1,4 +1,4 @@
-//! The two logarithmic telephone codes of ITU-T G.711: a byte in, a 16-bit sample out.
+//! The two logarithmic telephone codes of ITU-T G.711.
 
 /// The u-law byte's sample: complemented sign, 3-bit exponent and 4-bit mantissa over a bias of 33, times 4.
 pub(crate) fn decode_ulaw(byte: u8) -> i16 {

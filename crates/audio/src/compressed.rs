@@ -76,7 +76,7 @@ fn open_reader(container: Container, n_skip: u64, input: Input) -> Result<Box<dy
     })
 }
 
-/// Samples a channel, unless it is only an estimate.
+/// Samples per channel, unless it is only an estimate.
 ///
 /// An MP3 says its length in the tag that also holds the encoder's delay; without it symphonia guesses from the bit
 /// rate, and a guess may neither trim the end nor be held against the file.
@@ -107,7 +107,7 @@ struct CompressedSource {
     reader: Box<dyn FormatReader>,
     decoder: Box<dyn AudioDecoder>,
     track_id: u32,
-    /// Samples a channel decoded so far.
+    /// Samples per channel decoded so far.
     position: u64,
     /// Whether decoding began at the start, so that the checksum covers everything.
     is_whole: bool,
@@ -145,7 +145,7 @@ impl Source for CompressedSource {
             let packet = match guarded(|| self.reader.next_packet()) {
                 Ok(Some(packet)) => packet,
                 Ok(None) => return self.verify(),
-                // The end of a torn file: how much is missing is told by the count of samples.
+                // The file was cut off: the count of samples says how much is missing.
                 Err(Error::IoError(e)) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
                 Err(error) => return Err(self.error(error)),
             };

@@ -1,4 +1,4 @@
-//! Any recording in, a 16-bit WAV out, in bounded memory however long it is.
+//! Converts recordings to 16-bit WAV, in bounded memory however long they are.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
@@ -15,7 +15,7 @@ use crate::wav;
 /// What was written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Converted {
-    /// Samples a second.
+    /// The sample rate.
     pub rate_hz: u32,
     /// Samples of each channel.
     pub n_samples: u64,
@@ -33,28 +33,16 @@ impl Converted {
 }
 
 /// Why a recording could not be converted.
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConvertError {
-    /// The recording cannot be read.
     #[error(transparent)]
     Read(#[from] ReadAudioError),
-    /// The rate cannot be had.
     #[error("`{name}`: {cause}")]
-    Resample {
-        /// The recording.
-        name: String,
-        /// Which rate.
-        cause: ResampleError,
-    },
-    /// The WAV file cannot be written.
+    Resample { name: String, cause: ResampleError },
     #[error("could not write `{path}`: {cause}", path = path.display())]
-    Write {
-        /// The WAV file.
-        path: PathBuf,
-        /// What the system said.
-        cause: io::Error,
-    },
+    Write { path: PathBuf, cause: io::Error },
 }
 
 impl ConvertError {
@@ -70,13 +58,13 @@ impl ConvertError {
 /// What of a recording is converted, and to what.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Conversion {
-    /// One channel, or the mean of all; none keeps them all.
+    /// One channel, or the mean of all; `None` keeps them all.
     pub channel: Option<Channel>,
     /// Where to start, in seconds.
     pub start_s: f64,
-    /// Where to end, in seconds; none is the end.
+    /// Where to end, in seconds; `None` is the end.
     pub end_s: Option<f64>,
-    /// Samples a second; none keeps the rate.
+    /// The sample rate; `None` keeps it.
     pub rate_hz: Option<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! What can be wrong with a recording: each case says which file, what was found and what was expected.
+//! What can be wrong with a recording.
 
 use std::io;
 
@@ -7,135 +7,38 @@ use crate::recording::Container;
 /// Why a recording, or the part of it that was asked for, could not be read.
 ///
 /// `name` is the path, or what the caller of [`Recording::from_bytes`](crate::Recording::from_bytes) called it.
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadAudioError {
-    /// The file cannot be opened or read.
     #[error("could not read `{name}`: {cause}")]
-    Io {
-        /// The recording.
-        name: String,
-        /// What the system said.
-        cause: io::Error,
-    },
-    /// There is not a single byte.
+    Io { name: String, cause: io::Error },
     #[error("`{name}` is empty, expected a recording")]
-    Empty {
-        /// The recording.
-        name: String,
-    },
-    /// The header is fine, but nothing follows.
+    Empty { name: String },
     #[error("`{name}` has no samples")]
-    NoSamples {
-        /// The recording.
-        name: String,
-    },
-    /// The first bytes belong to no container we know.
+    NoSamples { name: String },
     #[error("`{name}` begins with `{found}`, expected WAV, SPHERE, FLAC, MP3, Ogg, AIFF, MP4 or Matroska")]
-    Unknown {
-        /// The recording.
-        name: String,
-        /// Its first bytes, made printable.
-        found: String,
-    },
-    /// The header contradicts itself or its standard.
+    Unknown { name: String, found: String },
     #[error("`{name}`: {container} header {problem}")]
-    Header {
-        /// The recording.
-        name: String,
-        /// What it was read as.
-        container: Container,
-        /// What is wrong.
-        problem: HeaderProblem,
-    },
-    /// The header is fine but the way the samples are stored is not one we decode.
+    Header { name: String, container: Container, problem: HeaderProblem },
     #[error("`{name}`: {container} with samples stored as `{found}` is not supported")]
-    Coding {
-        /// The recording.
-        name: String,
-        /// What it was read as.
-        container: Container,
-        /// The coding as the header names it.
-        found: String,
-    },
-    /// The compressed samples are damaged.
+    Coding { name: String, container: Container, found: String },
     #[error("`{name}`: {container} data is damaged after {at_s:.3} s: {problem}")]
-    Damaged {
-        /// The recording.
-        name: String,
-        /// What it was read as.
-        container: Container,
-        /// How far decoding got, in seconds.
-        at_s: f64,
-        /// What the decoder said.
-        problem: String,
-    },
-    /// The data ends before the header's count of samples is reached.
+    Damaged { name: String, container: Container, at_s: f64, problem: String },
     #[error("`{name}` ends after {found} samples, but its header claims {expected}")]
-    Truncated {
-        /// The recording.
-        name: String,
-        /// Samples a channel that are there.
-        found: u64,
-        /// Samples a channel that the header claims.
-        expected: u64,
-    },
-    /// The samples do not add up to the checksum in the header.
+    Truncated { name: String, found: u64, expected: u64 },
     #[error("`{name}`: the samples have checksum {found}, but the header says {expected}")]
-    Checksum {
-        /// The recording.
-        name: String,
-        /// Of the samples as decoded.
-        found: String,
-        /// As the header says.
-        expected: String,
-    },
-    /// A floating-point sample is NaN or infinite.
+    Checksum { name: String, found: String, expected: String },
     #[error("`{name}`: the sample at {at_s:.3} s is not a finite number")]
-    NotFinite {
-        /// The recording.
-        name: String,
-        /// Where, in seconds.
-        at_s: f64,
-    },
-    /// A channel was asked for that is not there.
+    NotFinite { name: String, at_s: f64 },
     #[error("`{name}` has no channel {channel}, it has {n_channels} (counted from 0)")]
-    NoSuchChannel {
-        /// The recording.
-        name: String,
-        /// The channel asked for, from 0.
-        channel: usize,
-        /// How many there are.
-        n_channels: usize,
-    },
-    /// The times asked for are not a span of time.
+    NoSuchChannel { name: String, channel: usize, n_channels: usize },
     #[error("`{name}`: the part from {start_s} s to {end_s} s is no span of time")]
-    Span {
-        /// The recording.
-        name: String,
-        /// Start asked for, in seconds.
-        start_s: f64,
-        /// End asked for, in seconds.
-        end_s: f64,
-    },
-    /// The times asked for lie outside the recording.
+    Span { name: String, start_s: f64, end_s: f64 },
     #[error("`{name}` is {duration_s:.3} s long, the part asked for ends at {end_s:.3} s")]
-    BeyondEnd {
-        /// The recording.
-        name: String,
-        /// Its length in seconds.
-        duration_s: f64,
-        /// Where the part asked for ends (or starts, when it has no end), in seconds.
-        end_s: f64,
-    },
-    /// It is too long to be held in memory at once.
+    BeyondEnd { name: String, duration_s: f64, end_s: f64 },
     #[error("`{name}` has more than {max_samples} samples, too many to hold at once")]
-    TooLong {
-        /// The recording.
-        name: String,
-        /// The most that is read at once.
-        max_samples: usize,
-    },
+    TooLong { name: String, max_samples: usize },
 }
 
 impl ReadAudioError {
@@ -181,35 +84,16 @@ impl ReadAudioError {
 }
 
 /// What is wrong with a header.
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HeaderProblem {
-    /// The file ends inside it.
     #[error("breaks off at byte {at}")]
-    BreaksOff {
-        /// Where the file ends.
-        at: u64,
-    },
-    /// A field that cannot be done without is not there.
+    BreaksOff { at: u64 },
     #[error("has no `{field}`")]
-    Missing {
-        /// The field.
-        field: &'static str,
-    },
-    /// A field has a value that cannot be.
+    Missing { field: &'static str },
     #[error("has `{field}` of `{found}`, expected {expected}")]
-    Value {
-        /// The field.
-        field: &'static str,
-        /// Its value.
-        found: String,
-        /// What it can be.
-        expected: String,
-    },
-    /// Anything else, in the words of the library that parses it.
+    Value { field: &'static str, found: String, expected: String },
     #[error("cannot be parsed: {message}")]
-    Parse {
-        /// Its message.
-        message: String,
-    },
+    Parse { message: String },
 }

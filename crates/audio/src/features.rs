@@ -1,4 +1,4 @@
-//! Samples in, feature frames out: log-mel filterbank and energy as Kaldi computes them, with deltas.
+//! Features: log-mel filterbank and energy as Kaldi computes them, with deltas and normalisation.
 //!
 //! The steps, one file each: cut into frames (`frame`), window (`window`), power spectrum (`fft`), mel bins and
 //! their logarithm (`mel`), deltas (`delta`) and, on top, normalisation ([`cmvn`]).
@@ -24,7 +24,7 @@ pub use extractor::{Extractor, extract};
 /// - values `[time, dimension]`, row by row
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Frames {
-    /// Values a frame.
+    /// Values per frame.
     pub n_dims: usize,
     /// All frames, one after the other.
     pub values: Vec<f32>,

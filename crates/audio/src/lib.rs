@@ -1,4 +1,4 @@
-//! Recordings in, feature frames out.
+//! Reads recordings and computes features.
 //!
 //! [`Recording`] opens WAV, NIST SPHERE, FLAC, MP3, Ogg Vorbis, AIFF, MP4 and Matroska (AAC, ALAC), deciding by content,
 //! and gives [`Samples`].

@@ -1,4 +1,4 @@
-//! Samples stored one after the other, as WAV and SPHERE do: bytes in, interleaved samples out.
+//! Uncompressed samples, as in WAV and SPHERE files.
 
 use std::io::{Seek as _, SeekFrom};
 

@@ -1,4 +1,4 @@
-//! A recording of any kind: a path or bytes in, what the header says and mono samples out, whole, in part or in blocks.
+//! Recordings of any format: their headers, and their samples at once, in part or in blocks.
 
 use std::fmt;
 use std::io::{Seek as _, SeekFrom};
@@ -88,7 +88,7 @@ pub struct Info {
     pub container: Container,
     /// How its samples are stored.
     pub encoding: Encoding,
-    /// Samples a second and channel.
+    /// The sample rate.
     pub rate_hz: u32,
     /// At least 1.
     pub n_channels: usize,
@@ -110,7 +110,7 @@ impl Info {
 /// Mono samples from -1 to 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Samples {
-    /// Samples a second.
+    /// The sample rate.
     pub rate_hz: u32,
     /// The samples.
     pub values: Vec<f32>,
@@ -188,7 +188,7 @@ pub(crate) trait Source: Send {
     /// Replaces `block` by the next interleaved samples; leaves it empty at the end of the data.
     fn next_block(&mut self, block: &mut Vec<f32>) -> Result<(), ReadAudioError>;
 
-    /// Moves to `position` (samples a channel) or somewhere before it, and says where it is now.
+    /// Moves to `position` (samples per channel) or somewhere before it, and says where it is now.
     fn seek(&mut self, position: u64) -> Result<u64, ReadAudioError>;
 }
 
@@ -330,7 +330,7 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// Samples a second.
+    /// The sample rate.
     pub fn rate_hz(&self) -> u32 {
         self.info.rate_hz
     }

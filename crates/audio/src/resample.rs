@@ -1,4 +1,4 @@
-//! Another sample rate: samples at one rate in, samples at another out, at once or as a stream.
+//! Resampling, at once or as a stream.
 //!
 //! Band-limited interpolation by rubato. Output sample k lies at the time of k output periods, to the exact place
 //! where the ratio of the rates is not too odd, and n input samples give ceil(n x ratio) output samples.

@@ -1,4 +1,4 @@
-//! NIST SPHERE: bytes in, samples out, and back as 16-bit mono.
+//! NIST SPHERE: reads all usual forms, writes 16-bit mono.
 //!
 //! A text header of `name -type value` lines, padded to the size it states, then the samples: linear of either byte
 //! order, u-law or A-law, or any of these as a shorten stream.

@@ -1,4 +1,4 @@
-//! RIFF WAVE: bytes in, samples out, and back as 16-bit mono.
+//! RIFF WAVE: reads all usual forms, writes 16 bits.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};

@@ -1,4 +1,4 @@
-//! What a recogniser found, as people and programs want it: a [`Transcript`] in, a file of some format out.
+//! Results of recognition, and the formats they are written in.
 //!
 //! Every format is a pure function from the transcript to a text, so that a server and a command write the same bytes.
 
@@ -168,6 +168,30 @@ pub enum Format {
     Csv,
 }
 
+/// How long a subtitle may be.
+///
+/// ```
+/// use srf_text::output::{Format, SubtitleOptions, Transcript};
+///
+/// let options = SubtitleOptions { max_s: 4.0, ..SubtitleOptions::default() };
+/// assert_eq!(Transcript::default().format_with(Format::Vtt, &options), "WEBVTT\n\n");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SubtitleOptions {
+    /// Characters per line.
+    pub line_chars: usize,
+    /// Lines of a cue.
+    pub max_lines: usize,
+    /// Seconds that a cue is shown.
+    pub max_s: f64,
+}
+
+impl Default for SubtitleOptions {
+    fn default() -> Self {
+        Self { line_chars: 42, max_lines: 2, max_s: 7.0 }
+    }
+}
+
 /// A name of a format that is none.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("unknown format `{found}`, expected one of {}", Format::ALL.map(|format| format.to_string()).join(", "))]
@@ -228,13 +252,18 @@ impl Transcript {
     /// A file of many recordings is the concatenation for text, CTM and trn, and for JSON with one object a line;
     /// for CSV drop the heading line of all but the first.
     pub fn format(&self, format: Format) -> String {
+        self.format_with(format, &SubtitleOptions::default())
+    }
+
+    /// Like [`format`](Self::format), with other limits of subtitles.
+    pub fn format_with(&self, format: Format, subtitles: &SubtitleOptions) -> String {
         match format {
             Format::Text => plain::text(self),
             Format::Json => json::format(self),
             Format::Ctm => plain::ctm(self),
             Format::Trn => plain::trn(self),
-            Format::Srt => subtitles::srt(self),
-            Format::Vtt => subtitles::vtt(self),
+            Format::Srt => self::subtitles::srt(self, subtitles),
+            Format::Vtt => self::subtitles::vtt(self, subtitles),
             Format::TextGrid => textgrid::format(self),
             Format::Csv => plain::csv(self),
         }

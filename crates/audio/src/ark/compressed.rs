@@ -1,4 +1,4 @@
-//! Compressed matrices: one or two bytes a number in, floats out.
+//! Kaldi's compressed matrices: one or two bytes per number.
 //!
 //! All begin with the least value, the range of values, rows and columns. `CM2` (two bytes) and `CM3` (one byte)
 //! divide the range evenly, row by row. `CM` goes column by column: four points of each column's distribution (0, 25,

@@ -1,4 +1,4 @@
-//! Reading: a stream of entries in, keys and matrices out.
+//! Reads Kaldi archives entry by entry.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::{Element, Matrix, ReadArkError, compressed};
 
-/// Longer keys are no keys but a file of another kind.
+/// A longer key means that the file is not an archive.
 const MAX_KEY_BYTES: usize = 1 << 12;
 const MAX_NUMBER_BYTES: usize = 64;
 /// No matrix is larger: 2^31 numbers, as Kaldi counts.
@@ -51,7 +51,7 @@ impl<R: BufRead> Reader<R> {
         Ok(Some((key, self.matrix()?)))
     }
 
-    /// The matrix that starts here, behind its key.
+    /// The matrix that starts here, after its key.
     pub fn matrix<E: Element>(&mut self) -> Result<Matrix<E>, ReadArkError> {
         if self.peek()? != Some(0) {
             return self.text_matrix();

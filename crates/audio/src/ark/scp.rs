@@ -1,4 +1,4 @@
-//! Script files: lines of `key path` in, entries that can be read one at a time out.
+//! Kaldi script files: lines of `key path`, whose matrices are read one at a time.
 
 use std::fs::File;
 use std::io::{BufReader, Read as _, Seek as _, SeekFrom};
@@ -43,7 +43,7 @@ pub fn load_scp(path: impl AsRef<Path>) -> Result<Vec<ScpEntry>, ReadArkError> {
     lines.map(|(index, line)| parse_line(&name, index + 1, line)).collect()
 }
 
-/// `key path`, `key path:offset`, and either with `[first:last]` behind.
+/// `key path`, `key path:offset`, and either followed by `[first:last]`.
 fn parse_line(name: &str, line_number: usize, line: &str) -> Result<ScpEntry, ReadArkError> {
     let error = |found: &str, expected| ReadArkError::ScpLine {
         name: name.to_owned(),

@@ -1,4 +1,4 @@
-//! Writing: keys and matrices in, an archive and, if wanted, the script file that points into it out.
+//! Writes Kaldi archives and the script files that point into them.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};

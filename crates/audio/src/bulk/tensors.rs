@@ -1,6 +1,6 @@
-//! A safetensors file written tensor by tensor: matrices in, in any number, without holding them in memory.
+//! Writes a safetensors file tensor by tensor, without holding them in memory.
 //!
-//! The format wants all shapes before the first number, so numbers wait in a file beside it until all are known.
+//! The format wants all shapes before the first number, so the numbers are kept in a second file until all shapes are known.
 
 use std::borrow::Cow;
 use std::cell::RefCell;

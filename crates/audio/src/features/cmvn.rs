@@ -205,7 +205,7 @@ impl Online {
             if let Some(stats) = stats
                 && n_missing > 0.0
             {
-                // A speaker heard for two frames does not count as six hundred; global statistics always suffice.
+                // A speaker with two frames does not count as six hundred; global statistics always suffice.
                 let n_counted = n_missing.min(max_frames as f64).min(stats.n_frames);
                 self.smoothed.merge_scaled(stats, n_counted / stats.n_frames);
             }

@@ -1,4 +1,4 @@
-//! Deltas: static frames in, frames with their rates of change appended out, a few frames later.
+//! Deltas: appends the rates of change to each frame, a few frames later.
 
 /// The regression over neighbouring frames, d_t = sum_j j x_(t+j) / sum_j j^2, taken once, twice, ...
 ///

@@ -1,4 +1,4 @@
-//! All steps in a row, on a stream: samples in at any pace, finished frames out as soon as they can be known.
+//! All steps on a stream: frames are emitted as soon as they can be known.
 
 use super::Frames;
 use super::config::{FeaturesConfig, FeaturesConfigError};
@@ -82,7 +82,7 @@ impl Extractor {
         })
     }
 
-    /// Values a frame.
+    /// Values per frame.
     pub fn n_dims(&self) -> usize {
         self.n_dims
     }

@@ -1,4 +1,4 @@
-//! The power spectrum: windowed frames in, squared magnitudes out.
+//! The power spectrum of windowed frames.
 //!
 //! A real sequence of N points is taken as a complex one of N/2 (even samples real, odd ones imaginary), transformed
 //! in place by radix-4 steps (and one of radix 2 where N/2 is no power of 4), and taken apart again by symmetry.

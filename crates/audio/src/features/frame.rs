@@ -1,4 +1,4 @@
-//! Cutting: samples in at any pace, groups of overlapping frames out.
+//! Cuts a stream of samples into overlapping frames.
 
 use srf_base::random::scramble;
 

@@ -2,7 +2,7 @@
 //!
 //! Frames are analysed eight at a time, one to a lane, so that the whole analysis is made of operations on eight
 //! numbers, which the compiler turns into vector instructions. What is in one lane never touches another: a frame
-//! gives the same bits in whichever lane, and beside whatever neighbours, it is computed.
+//! gives the same bits in whichever lane, and with whatever neighbours, it is computed.
 
 use std::ops::{Add, AddAssign, Mul, Sub};
 

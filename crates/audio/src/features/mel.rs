@@ -1,4 +1,4 @@
-//! The mel filterbank: a power spectrum in, the energies of overlapping triangular bins out.
+//! The mel filterbank: energies of overlapping triangular bins of a power spectrum.
 
 use super::config::{FeaturesConfig, FeaturesConfigError};
 use super::lanes::Lanes;

@@ -1,4 +1,4 @@
-//! Windowing: raw frames in, their log energies and the windowed frames out.
+//! Windowing, and the log energy of each frame.
 
 use super::config::{FeaturesConfig, WindowShape};
 use super::lanes::Lanes;

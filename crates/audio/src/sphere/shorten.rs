@@ -1,4 +1,4 @@
-//! Shorten, the lossless compression inside SPHERE files: a bit stream in, blocks of samples out.
+//! Shorten, the lossless compression inside SPHERE files.
 //!
 //! A stream is a header and commands. Most commands are a block of one channel: each sample is a prediction from the
 //! samples before it plus a residual in a Rice-like code (zeros in unary, then a fixed number of low bits). The
@@ -39,7 +39,7 @@ const N_SHIFTS: usize = 13;
 /// What a damaged stream looks like.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub(super) enum ShortenProblem {
-    /// Not an error for the caller: how much is missing is told by the count of samples.
+    /// Not an error for the caller: the count of samples says how much is missing.
     #[error("the stream breaks off")]
     BreaksOff,
     #[error("{0}")]
@@ -56,7 +56,7 @@ struct Bits<R> {
     bytes: Vec<u8>,
     next: usize,
     word: u64,
-    /// Bits of `word` not yet given out.
+    /// Bits of `word` not used yet.
     n_held: u32,
 }
 
@@ -178,7 +178,7 @@ struct Lane {
     means: Vec<i32>,
 }
 
-/// The decoder: a byte stream in, interleaved blocks out.
+/// Decodes a byte stream into interleaved blocks.
 struct Decoder<R> {
     bits: Bits<R>,
     version: u8,

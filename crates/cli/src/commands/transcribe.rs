@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{bail, ensure};
 use srf::{StreamOptions, Units};
 use srf_audio::RawFormat;
-use srf_text::output::Format;
+use srf_text::output::{Format, SubtitleOptions};
 
 use self::channels::Channels;
 use self::stdin::Sound;
@@ -79,6 +79,14 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t = ChannelMode::Mix, conflicts_with = "channel")]
     channels: ChannelMode,
 
+    /// Longest time a subtitle is shown
+    #[arg(long, value_name = "S", default_value_t = SubtitleOptions::default().max_s)]
+    subtitle_s: f64,
+
+    /// Characters per line of subtitles
+    #[arg(long, value_name = "N", default_value_t = SubtitleOptions::default().line_chars)]
+    subtitle_chars: usize,
+
     /// Threads [default: all cores]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -98,6 +106,14 @@ enum ChannelMode {
     Split,
 }
 
+fn resolve_channels(channel: Option<usize>, mode: ChannelMode) -> Channels {
+    match (channel, mode) {
+        (Some(channel), _) => Channels::Only(channel),
+        (None, ChannelMode::Split) => Channels::Split,
+        (None, ChannelMode::Mix) => Channels::Mix,
+    }
+}
+
 pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     let Args {
         inputs,
@@ -111,6 +127,8 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
         rate,
         channel,
         channels,
+        subtitle_s,
+        subtitle_chars,
         threads,
         decoding,
         endpoint,
@@ -118,11 +136,9 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     ensure!((1.0..=60_000.0).contains(&chunk_ms), "--chunk-ms is {chunk_ms}, expected 1 to 60000");
     let is_stdin = inputs.iter().any(|input| input == Path::new("-"));
     ensure!(!is_stdin || inputs.len() == 1, "`-` (stdin) cannot be combined with other inputs");
-    let channels = match (channel, channels) {
-        (Some(channel), _) => Channels::Only(channel),
-        (None, ChannelMode::Split) => Channels::Split,
-        (None, ChannelMode::Mix) => Channels::Mix,
-    };
+    ensure!((0.5..=60.0).contains(&subtitle_s), "--subtitle-s is {subtitle_s}, expected 0.5 to 60");
+    ensure!((8..=500).contains(&subtitle_chars), "--subtitle-chars is {subtitle_chars}, expected 8 to 500");
+    let channels = resolve_channels(channel, channels);
     let endpoint = endpoint.resolve()?;
     let recognizer = model.open()?;
     if recognizer.labels().units() == Units::Phones && format == Format::Text && !decoding.has_lexicon() {
@@ -130,7 +146,8 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     }
     let decoding = decoding.resolve(recognizer.labels())?;
     let options = StreamOptions { endpoint, has_evidence: format == Format::Json, ..decoding };
-    let sink = files::Sink::new(format, dir, out)?;
+    let subtitles = SubtitleOptions { max_s: subtitle_s, line_chars: subtitle_chars, ..SubtitleOptions::default() };
+    let sink = files::Sink::new(format, dir, out)?.with_subtitles(subtitles);
     if stream && !recognizer.can_stream() {
         out.note("this model needs the whole utterance: results come at the end of each recording");
     }

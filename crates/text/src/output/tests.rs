@@ -68,6 +68,19 @@ fn json_has_everything_that_is_known() {
 }
 
 #[test]
+fn subtitles_are_as_short_as_asked_for() {
+    let words = (0..40).map(|i| word("word", f64::from(i) * 0.5, f64::from(i) * 0.5 + 0.4)).collect();
+    let transcript = Transcript { segments: vec![Segment { words, ..Segment::default() }], ..Transcript::default() };
+    let options = super::SubtitleOptions { line_chars: 10, max_lines: 1, max_s: 2.0 };
+    let cues = blocks(&transcript.format_with(Format::Srt, &options));
+    assert_eq!(cues.len(), 20);
+    for (start_ms, end_ms, lines) in cues {
+        assert!(end_ms - start_ms <= 2000 && lines.len() == 1 && lines[0].len() <= 10, "{lines:?}");
+    }
+    assert!(blocks(&transcript.format(Format::Srt)).len() < 10);
+}
+
+#[test]
 fn formats_are_found_by_name_and_ending() {
     for format in Format::ALL {
         assert_eq!(format.to_string().parse(), Ok(format));

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use srf::{Recognizer, StreamOptions};
-use srf_text::output::{Format, Transcript};
+use srf_text::output::{Format, SubtitleOptions, Transcript};
 
 use super::channels::Channels;
 use crate::Exit;
@@ -16,6 +16,7 @@ use crate::printer::Printer;
 /// Where transcripts go.
 pub(crate) struct Sink<'a> {
     format: Format,
+    subtitles: SubtitleOptions,
     dir: Option<PathBuf>,
     written: HashSet<PathBuf>,
     n_recordings: usize,
@@ -30,7 +31,22 @@ impl<'a> Sink<'a> {
         if let Some(dir) = &dir {
             fs::create_dir_all(dir).with_context(|| format!("could not make `{}`", dir.display()))?;
         }
-        Ok(Self { format, dir, written: HashSet::new(), n_recordings: 1, has_ids: false, n_empty: 0, out })
+        Ok(Self {
+            format,
+            subtitles: SubtitleOptions::default(),
+            dir,
+            written: HashSet::new(),
+            n_recordings: 1,
+            has_ids: false,
+            n_empty: 0,
+            out,
+        })
+    }
+
+    /// Limits the length of subtitles.
+    pub(crate) fn with_subtitles(mut self, subtitles: SubtitleOptions) -> Self {
+        self.subtitles = subtitles;
+        self
     }
 
     /// Says how many recordings will come.
@@ -66,7 +82,7 @@ impl<'a> Sink<'a> {
         if !self.written.insert(path.clone()) {
             bail!("`{}` was already written for another recording of that name", path.display());
         }
-        let text = transcript.format(self.format);
+        let text = transcript.format_with(self.format, &self.subtitles);
         fs::write(&path, text).with_context(|| format!("could not write `{}`", path.display()))?;
         complete(transcript)
     }
@@ -75,7 +91,7 @@ impl<'a> Sink<'a> {
         let text = match self.format {
             // As Kaldi writes transcripts of many.
             Format::Text if self.has_ids => format!("{} {}\n", transcript.id, transcript.text()),
-            format => transcript.format(format),
+            format => transcript.format_with(format, &self.subtitles),
         };
         let is_first = self.written.insert(PathBuf::new());
         let text = match text.split_once('\n') {
