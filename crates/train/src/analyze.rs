@@ -16,6 +16,7 @@ pub(crate) mod tests;
 pub use self::routes::{AnalyzeError, Detail, Layer, Routes};
 pub use crate::draw::Picture;
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::{fs, io};
 
@@ -27,9 +28,10 @@ use srf_audio::resample::resample;
 use srf_audio::{Recording, Samples};
 use srf_base::files::write_atomically;
 use srf_base::random::hash_of;
-use srf_text::labels::Units;
+use srf_text::labels::{LabelSet, Units};
 
-use crate::corpus::{self, Timed};
+use crate::corpus::{self, TRAIN, Timed, manifest};
+use crate::events::log::{self, History};
 
 /// The page in the folder of an utterance.
 pub const PAGE: &str = "routing.html";
@@ -59,6 +61,8 @@ pub struct Named {
     pub name: String,
     /// The model.
     pub recognizer: Recognizer,
+    /// Labels that its training data does not have; see [`unused_labels`].
+    pub unused: Vec<String>,
 }
 
 impl Named {
@@ -81,8 +85,9 @@ impl Analysis {
     ) -> Result<Self, AnalyzeError> {
         let first = &models.first().expect("an analysis is of at least one model").recognizer;
         assert_eq!(models.len(), statistics.len(), "analysis: statistics, or none, for each model");
-        let routes = models.iter().zip(statistics).map(|(Named { name, recognizer }, statistics)| {
-            Routes::compute(recognizer, name, utterance, statistics.as_ref(), Detail::Layers)
+        let routes = models.iter().zip(statistics).map(|(Named { name, recognizer, unused }, statistics)| {
+            let routes = Routes::compute(recognizer, name, utterance, statistics.as_ref(), Detail::Layers)?;
+            Ok::<_, AnalyzeError>(routes.without(unused))
         });
         let routes: Vec<Routes> = routes.collect::<Result<_, _>>()?;
         let samples = samples(first, utterance)?;
@@ -167,6 +172,22 @@ pub fn folder_name(id: &str) -> String {
 
 /// Most characters of an id in the name of a folder; file systems take 255 bytes.
 const MAX_NAME: usize = 50;
+
+/// The labels that none of `texts` has: what is routed to their classes means nothing, for training never constrains it.
+pub fn unused_labels<'a>(labels: &LabelSet, texts: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let used: HashSet<&str> = texts.flat_map(|text| labels.units().split(text)).collect();
+    let is_unused = |label: &&String| !used.is_empty() && !used.contains(label.as_str());
+    labels.symbols().iter().filter(is_unused).cloned().collect()
+}
+
+/// The same for the model in `dir`, if it is in a run whose training manifests can still be read; otherwise empty.
+pub fn unused_in_training(dir: &Path, labels: &LabelSet) -> Vec<String> {
+    let history = dir.parent().and_then(|run| History::load(&run.join(log::FILE_NAME)).ok()).unwrap_or_default();
+    let parts = history.start().map_or(&[][..], |start| &start.data).iter().filter(|part| part.name == TRAIN);
+    let manifests = parts.flat_map(|part| part.path.split(" + ")).map(Path::new).filter(|path| path.is_file());
+    let utterances: Vec<_> = manifests.flat_map(|path| manifest::load(path).0).collect();
+    unused_labels(labels, utterances.iter().map(|listed| listed.utterance.text.as_str()))
+}
 
 /// The labels of an utterance in the units of a model; empty where their times are not known.
 pub fn reference_labels(utterance: &corpus::Utterance, units: Units) -> Vec<Timed> {

@@ -1,6 +1,6 @@
 //! Drawings: a list of marks that becomes SVG for pages and files, and PNG for figures that are exported.
 //!
-//! Lengths are in points, from the upper left corner. Colours have names of the page style's variables, so that a
+//! Lengths are in points, from the upper left corner. Colors have names of the page style's variables, so that a
 //! drawing inside a page follows the reader's theme; elsewhere they are those of the light theme.
 //! [`chart`] draws curves and dots on axes; [`raster`] makes pixels with letters from inside the program.
 
@@ -21,37 +21,37 @@ pub(crate) use raster::text_width;
 /// Red, green, blue.
 pub type Rgb = [u8; 3];
 
-/// A colour, and how a page may change it.
+/// A color, and how a page may change it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Colour {
+pub(crate) enum Color {
     /// A variable of the page style, with its value in the light theme.
     Theme(&'static str, Rgb),
     /// A hue of equal lightness with others, in degrees.
     Hue(f64),
 }
 
-pub(crate) const INK: Colour = Colour::Theme("text", [31, 35, 40]);
-pub(crate) const FAINT: Colour = Colour::Theme("faint", [89, 99, 110]);
-pub(crate) const LINE: Colour = Colour::Theme("line", [216, 222, 228]);
-pub(crate) const BAR: Colour = Colour::Theme("bar", [140, 149, 159]);
-/// What the reference says; not the colour of errors.
-pub(crate) const REFERENCE: Colour = Colour::Theme("reference", [130, 80, 223]);
+pub(crate) const INK: Color = Color::Theme("text", [31, 35, 40]);
+pub(crate) const FAINT: Color = Color::Theme("faint", [89, 99, 110]);
+pub(crate) const LINE: Color = Color::Theme("line", [216, 222, 228]);
+pub(crate) const BAR: Color = Color::Theme("bar", [140, 149, 159]);
+/// What the reference says; not the color of errors.
+pub(crate) const REFERENCE: Color = Color::Theme("reference", [130, 80, 223]);
 /// What the model says.
-pub(crate) const ANSWER: Colour = Colour::Theme("extra", [9, 105, 218]);
+pub(crate) const ANSWER: Color = Color::Theme("extra", [9, 105, 218]);
 
-/// Colours that are easy to tell apart, for curves.
-pub(crate) const DISTINCT: [Colour; 8] = [
-    Colour::Theme("curve-0", [9, 105, 218]),
-    Colour::Theme("curve-1", [188, 76, 0]),
-    Colour::Theme("curve-2", [26, 127, 55]),
-    Colour::Theme("curve-3", [130, 80, 223]),
-    Colour::Theme("curve-4", [207, 34, 46]),
-    Colour::Theme("curve-5", [14, 116, 144]),
-    Colour::Theme("curve-6", [154, 103, 0]),
-    Colour::Theme("curve-7", [191, 57, 137]),
+/// Colors that are easy to tell apart, for curves.
+pub(crate) const DISTINCT: [Color; 8] = [
+    Color::Theme("curve-0", [9, 105, 218]),
+    Color::Theme("curve-1", [188, 76, 0]),
+    Color::Theme("curve-2", [26, 127, 55]),
+    Color::Theme("curve-3", [130, 80, 223]),
+    Color::Theme("curve-4", [207, 34, 46]),
+    Color::Theme("curve-5", [14, 116, 144]),
+    Color::Theme("curve-6", [154, 103, 0]),
+    Color::Theme("curve-7", [191, 57, 137]),
 ];
 
-impl Colour {
+impl Color {
     fn css(self) -> String {
         match self {
             Self::Theme(name, [r, g, b]) => format!("var(--{name},#{r:02x}{g:02x}{b:02x})"),
@@ -92,35 +92,35 @@ pub(crate) enum Anchor {
 enum Mark {
     Rect {
         area: Area,
-        colour: Colour,
+        color: Color,
         opacity: f64,
     },
     Line {
         points: Vec<(f64, f64)>,
-        colour: Colour,
+        color: Color,
         width: f64,
         is_dashed: bool,
     },
     Dot {
-        centre: (f64, f64),
+        center: (f64, f64),
         radius: f64,
-        colour: Colour,
+        color: Color,
     },
     Ring {
-        centre: (f64, f64),
+        center: (f64, f64),
         radius: f64,
-        colour: Colour,
+        color: Color,
     },
     /// Its height is centred on the point.
     Text {
         at: (f64, f64),
         letters: String,
         size: f64,
-        colour: Colour,
+        color: Color,
         anchor: Anchor,
         is_turned: bool,
     },
-    /// Cells of many colours: one image, so that an SVG stays small.
+    /// Cells of many colors: one image, so that an SVG stays small.
     Map {
         area: Area,
         n_columns: usize,
@@ -141,43 +141,43 @@ impl Picture {
         Self { width, height, marks: Vec::new() }
     }
 
-    pub(crate) fn rect(&mut self, area: Area, colour: Colour) {
-        self.marks.push(Mark::Rect { area, colour, opacity: 1.0 });
+    pub(crate) fn rect(&mut self, area: Area, color: Color) {
+        self.marks.push(Mark::Rect { area, color, opacity: 1.0 });
     }
 
-    pub(crate) fn faint_rect(&mut self, area: Area, colour: Colour) {
-        self.marks.push(Mark::Rect { area, colour, opacity: 0.12 });
+    pub(crate) fn faint_rect(&mut self, area: Area, color: Color) {
+        self.marks.push(Mark::Rect { area, color, opacity: 0.12 });
     }
 
-    pub(crate) fn line(&mut self, points: Vec<(f64, f64)>, colour: Colour, width: f64) {
-        self.marks.push(Mark::Line { points, colour, width, is_dashed: false });
+    pub(crate) fn line(&mut self, points: Vec<(f64, f64)>, color: Color, width: f64) {
+        self.marks.push(Mark::Line { points, color, width, is_dashed: false });
     }
 
-    fn curve(&mut self, points: Vec<(f64, f64)>, colour: Colour, is_dashed: bool) {
-        self.marks.push(Mark::Line { points, colour, width: 2.0, is_dashed });
+    fn curve(&mut self, points: Vec<(f64, f64)>, color: Color, is_dashed: bool) {
+        self.marks.push(Mark::Line { points, color, width: 2.0, is_dashed });
     }
 
-    pub(crate) fn dot(&mut self, centre: (f64, f64), radius: f64, colour: Colour) {
-        self.marks.push(Mark::Dot { centre, radius, colour });
+    pub(crate) fn dot(&mut self, center: (f64, f64), radius: f64, color: Color) {
+        self.marks.push(Mark::Dot { center, radius, color });
     }
 
-    pub(crate) fn ring(&mut self, centre: (f64, f64), radius: f64, colour: Colour) {
-        self.marks.push(Mark::Ring { centre, radius, colour });
+    pub(crate) fn ring(&mut self, center: (f64, f64), radius: f64, color: Color) {
+        self.marks.push(Mark::Ring { center, radius, color });
     }
 
-    pub(crate) fn frame(&mut self, area: Area, colour: Colour) {
+    pub(crate) fn frame(&mut self, area: Area, color: Color) {
         let Area { x, y, width, height } = area;
         let corners = vec![(x, y), (x + width, y), (x + width, y + height), (x, y + height), (x, y)];
-        self.line(corners, colour, 1.0);
+        self.line(corners, color, 1.0);
     }
 
-    pub(crate) fn text(&mut self, at: (f64, f64), text: impl Into<String>, size: f64, colour: Colour, anchor: Anchor) {
-        self.marks.push(Mark::Text { at, letters: text.into(), size, colour, anchor, is_turned: false });
+    pub(crate) fn text(&mut self, at: (f64, f64), text: impl Into<String>, size: f64, color: Color, anchor: Anchor) {
+        self.marks.push(Mark::Text { at, letters: text.into(), size, color, anchor, is_turned: false });
     }
 
     /// A text that runs upwards.
-    pub(crate) fn text_upwards(&mut self, at: (f64, f64), text: &str, size: f64, colour: Colour, anchor: Anchor) {
-        self.marks.push(Mark::Text { at, letters: text.to_owned(), size, colour, anchor, is_turned: true });
+    pub(crate) fn text_upwards(&mut self, at: (f64, f64), text: &str, size: f64, color: Color, anchor: Anchor) {
+        self.marks.push(Mark::Text { at, letters: text.to_owned(), size, color, anchor, is_turned: true });
     }
 
     /// Cells of these shades (0 to 1), `n_columns` per row.
@@ -191,7 +191,7 @@ impl Picture {
         self.svg_element(&format!("xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\"", 2.0 * self.width), paper, "")
     }
 
-    /// The drawing as an element of a page, in the colours of its theme.
+    /// The drawing as an element of a page, in the colors of its theme.
     pub(crate) fn svg_inline(&self, title: &str) -> String {
         self.svg_element(&format!("role=\"img\" aria-label=\"{}\"", escape(title)), "", "")
     }
@@ -219,32 +219,32 @@ impl Mark {
     fn svg(&self) -> String {
         let mut svg = String::new();
         let _ = match self {
-            Self::Rect { area: Area { x, y, width, height }, colour, opacity } => writeln!(
+            Self::Rect { area: Area { x, y, width, height }, color, opacity } => writeln!(
                 svg,
                 "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" \
                  style=\"fill:{};fill-opacity:{opacity}\"/>",
-                colour.css()
+                color.css()
             ),
-            Self::Line { points, colour, width, is_dashed } => {
+            Self::Line { points, color, width, is_dashed } => {
                 let path: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
                 let dashes = if *is_dashed { " stroke-dasharray=\"5 4\"" } else { "" };
                 writeln!(
                     svg,
                     "<polyline fill=\"none\" stroke-width=\"{width}\" stroke-linejoin=\"round\"{dashes} \
                      style=\"stroke:{}\" points=\"{}\"/>",
-                    colour.css(),
+                    color.css(),
                     path.join(" ")
                 )
             }
-            Self::Dot { centre: (x, y), radius, colour } => {
-                writeln!(svg, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" style=\"fill:{}\"/>", colour.css())
+            Self::Dot { center: (x, y), radius, color } => {
+                writeln!(svg, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" style=\"fill:{}\"/>", color.css())
             }
-            Self::Ring { centre: (x, y), radius, colour } => writeln!(
+            Self::Ring { center: (x, y), radius, color } => writeln!(
                 svg,
                 "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius:.1}\" fill=\"none\" style=\"stroke:{}\"/>",
-                colour.css()
+                color.css()
             ),
-            Self::Text { at: (x, y), letters, size, colour, anchor, is_turned } => {
+            Self::Text { at: (x, y), letters, size, color, anchor, is_turned } => {
                 let (x, y) = if *is_turned { (x + BASELINE * size, *y) } else { (*x, y + BASELINE * size) };
                 let anchor = ["start", "middle", "end"][*anchor as usize];
                 let turn = if *is_turned { format!(" transform=\"rotate(-90 {x:.1} {y:.1})\"") } else { String::new() };
@@ -252,7 +252,7 @@ impl Mark {
                     svg,
                     "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{size}\" text-anchor=\"{anchor}\"{turn} \
                      style=\"fill:{}\">{}</text>",
-                    colour.css(),
+                    color.css(),
                     escape(letters)
                 )
             }
@@ -275,7 +275,7 @@ impl Mark {
 /// From paper to ink through orange and purple, darker all the way, so that it also reads in grey and in print.
 const STOPS: [Rgb; 6] = [[255, 252, 245], [254, 217, 160], [245, 148, 86], [210, 73, 88], [120, 28, 109], [24, 10, 44]];
 
-/// The colour of a share between 0 and 1.
+/// The color of a share between 0 and 1.
 fn shade(share: f32) -> Rgb {
     let at = share * (STOPS.len() - 1) as f32;
     let below = (at as usize).min(STOPS.len() - 2);

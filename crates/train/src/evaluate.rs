@@ -21,9 +21,9 @@ use srf_text::output::{Segment, Transcript};
 use crate::corpus::{Utterance, Watcher};
 use scoring::{Answer, score};
 
-pub use scoring::{Measure, Rate, Recognised, Scoring, align_words};
+pub use scoring::{Measure, Rate, Recognized, Scoring, align_words};
 
-/// How utterances are recognised and scored.
+/// How utterances are recognized and scored.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs, reason = "the names of the fields say what they are")]
 pub struct EvaluateOptions {
@@ -51,7 +51,7 @@ pub struct Evaluation {
     pub units: Units,
     /// Error rates, the most important one first.
     pub rates: Vec<Rate>,
-    /// Every utterance that was recognised, in the order of the list.
+    /// Every utterance that was recognized, in the order of the list.
     pub answers: Vec<Answer>,
     pub transcripts: Vec<Transcript>,
     pub left_out: Vec<LeftOut>,
@@ -112,12 +112,12 @@ pub fn evaluate(
 
 impl Evaluation {
     fn add(&mut self, utterance: &Utterance, transcript: Transcript) {
-        let recognised = transcript.segments.iter().flat_map(|segment| recognised(segment, self.units)).collect();
+        let recognized = transcript.segments.iter().flat_map(|segment| recognized(segment, self.units)).collect();
         self.answers.push(Answer {
             id: utterance.id.clone(),
             speaker: utterance.speaker.clone(),
             reference: reference(utterance, self.units),
-            recognised,
+            recognized,
         });
         self.audio_s += transcript.duration_s;
         self.transcripts.push(transcript);
@@ -197,8 +197,8 @@ fn reference(utterance: &Utterance, units: Units) -> String {
 }
 
 /// The phones or words of a segment with their confidences.
-fn recognised(segment: &Segment, units: Units) -> Vec<Recognised> {
-    let one = |text: &str, confidence: Option<f32>| Recognised {
+fn recognized(segment: &Segment, units: Units) -> Vec<Recognized> {
+    let one = |text: &str, confidence: Option<f32>| Recognized {
         text: text.to_owned(),
         confidence: confidence.map(f64::from),
     };

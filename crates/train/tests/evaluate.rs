@@ -49,7 +49,7 @@ fn heard(dir: &Path) -> (Recognizer, Vec<Utterance>, Vec<Vec<String>>) {
     let recognizer = Recognizer::from_parts(tiny::parts(Cmvn::Online, Units::Phones, &PHONES)).unwrap();
     let utterances: Vec<Utterance> = (0..4).map(|number| utterance(dir, number)).collect();
     let answers = run(&recognizer, &utterances).answers;
-    let phones = answers.iter().map(|answer| answer.recognised.iter().map(|r| r.text.clone()).collect());
+    let phones = answers.iter().map(|answer| answer.recognized.iter().map(|r| r.text.clone()).collect());
     let phones: Vec<Vec<String>> = phones.collect();
     assert!(phones.iter().all(|phones| phones.len() > 1), "the model should write something: {phones:?}");
     (recognizer, utterances, phones)
@@ -154,7 +154,7 @@ fn files_say_what_was_compared() {
     assert!(read("score.html").contains("%PER"));
 }
 
-/// What was recognised; delays hold what the clock says, which is never the same twice.
+/// What was recognized; delays hold what the clock says, which is never the same twice.
 fn without_delays(evaluation: &Evaluation) -> Vec<Transcript> {
     let mut transcripts = evaluation.transcripts.clone();
     let segments = transcripts.iter_mut().flat_map(|transcript| &mut transcript.segments);

@@ -11,7 +11,9 @@ use srf_audio::features::cmvn::CmvnStats;
 use srf_base::files::write_atomically;
 use srf_text::labels::Units;
 use srf_train::analyze::distance::{ClassMass, Distance, Masses};
-use srf_train::analyze::{Analysis, Detail, N_TIMES, Named, Routes, folder_name, reference_labels, windows};
+use srf_train::analyze::{
+    Analysis, Detail, N_TIMES, Named, Routes, folder_name, reference_labels, unused_in_training, windows,
+};
 use srf_train::corpus::{self, Problem, Timed, folder, manifest};
 
 use super::inputs::{self, Inputs};
@@ -92,7 +94,7 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     // Before any work, so that a directory that cannot be written to is noticed at once.
     std::fs::create_dir_all(&dir).with_context(|| format!("could not create `{}`", dir.display()))?;
     let views = Views { dir, times, n_pictures: pictures, has_sound: !no_sound };
-    let measured = analyse_all(&models, &sources, &views, out);
+    let measured = analyze_all(&models, &sources, &views, out);
     let path = views.dir.join("distance.json");
     write_atomically(&path, (measured.json() + "\n").as_bytes())
         .with_context(|| format!("could not write `{}`", path.display()))?;
@@ -119,7 +121,10 @@ fn draw_table(table: &Path, dir: &Path, out: &Printer) -> anyhow::Result<()> {
 fn open_models(dirs: Vec<PathBuf>) -> anyhow::Result<Vec<Named>> {
     let dirs = if dirs.is_empty() { vec![default_directory()?] } else { dirs };
     let open = |dir: &PathBuf| {
-        let model = Named { name: model_name(dir), recognizer: Recognizer::open(&model_directory(dir.clone())?)? };
+        let (name, dir) = (model_name(dir), model_directory(dir.clone())?);
+        let recognizer = Recognizer::open(&dir)?;
+        let unused = unused_in_training(&dir, recognizer.labels());
+        let model = Named { name, recognizer, unused };
         model.check()?;
         anyhow::Ok(model)
     };
@@ -143,7 +148,7 @@ fn model_name(dir: &Path) -> String {
     }
 }
 
-fn analyse_all(models: &[Named], sources: &Sources, views: &Views, out: &Printer) -> Measured {
+fn analyze_all(models: &[Named], sources: &Sources, views: &Views, out: &Printer) -> Measured {
     let utterances = &sources.utterances;
     let progress = out.progress("analyze", utterances.len() as u64);
     let by_speaker: Vec<_> = models
@@ -202,10 +207,11 @@ fn draw(
 }
 
 fn count(models: &[Named], utterance: &Utterance, statistics: &[Option<CmvnStats>]) -> anyhow::Result<Vec<Counts>> {
-    let routes = |(Named { name, recognizer }, statistics): (&Named, &Option<CmvnStats>)| {
-        Routes::compute(recognizer, name, utterance, statistics.as_ref(), Detail::Classes)
+    let counts = |(Named { name, recognizer, unused }, statistics): (&Named, &Option<CmvnStats>)| {
+        let routes = Routes::compute(recognizer, name, utterance, statistics.as_ref(), Detail::Classes)?;
+        Ok(Counts::of(&routes.without(unused)))
     };
-    models.iter().zip(statistics).map(|of| Ok(Counts::of(&routes(of)?))).collect()
+    models.iter().zip(statistics).map(counts).collect()
 }
 
 /// The utterances to analyse, and their references.

@@ -14,7 +14,7 @@ use srf::Recognizer;
 use srf_base::shell::quote_path;
 use srf_model::config::Recipe;
 use srf_score::{Pair, Verdict, Word};
-use srf_train::analyze::{Analysis, Named, reference_labels, samples};
+use srf_train::analyze::{Analysis, Named, reference_labels, samples, unused_in_training};
 use srf_train::builtin::Voices;
 use srf_train::builtin::layout::PlainConfig;
 use srf_train::corpus::Utterance;
@@ -176,7 +176,7 @@ impl Demo<'_> {
         let (utterances, _) = evaluate::load(&manifest, self.out)?;
         let scoring = Scoring { n_replications: DEFAULT_REPLICATIONS, seed: 1, ..Scoring::default() };
         let options = EvaluateOptions { scoring, ..EvaluateOptions::default() };
-        let evaluation = evaluate::recognise(&recognizer, &utterances, &options, self.out);
+        let evaluation = evaluate::recognize(&recognizer, &utterances, &options, self.out);
         let subject = Subject::new(&model, &manifest, &options.decoder, None);
         let summary = Summary::of(&evaluation, &subject);
         files::write(&self.dir.join("test"), &evaluation, &summary, &utterances, None)?;
@@ -188,7 +188,8 @@ impl Demo<'_> {
         let Tested { recognizer, .. } = tested;
         let utterance = tested.utterance(at);
         self.step(5, format_args!("how capsules are routed to classes in {}", utterance.id));
-        let models = [Named { name: "demo".to_owned(), recognizer: recognizer.clone() }];
+        let unused = unused_in_training(&self.model(), recognizer.labels());
+        let models = [Named { name: "demo".to_owned(), recognizer: recognizer.clone(), unused }];
         let labels = reference_labels(utterance, recognizer.labels().units());
         let analysis = Analysis::compute(&models, &utterance.to_be_heard(), &[None], labels)?;
         show_routing(&analysis, self.out)?;

@@ -83,7 +83,7 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     let subject = Subject::new(&model, &manifest, &decoder, map);
     let scoring = Scoring { mapping: map, n_replications: bootstrap, seed };
     let options = EvaluateOptions { decoder, scoring };
-    let evaluation = with_threads(threads, || recognise(&recognizer, &utterances, &options, out))?;
+    let evaluation = with_threads(threads, || recognize(&recognizer, &utterances, &options, out))?;
     for left_out in &evaluation.left_out {
         out.problem(format_args!("utterance `{}` is left out: {}", left_out.id, left_out.reason));
     }
@@ -134,7 +134,7 @@ fn with_threads<T: Send>(threads: Option<usize>, work: impl FnOnce() -> T + Send
     Ok(pool.install(work))
 }
 
-pub(super) fn recognise(
+pub(super) fn recognize(
     recognizer: &Recognizer,
     utterances: &[Utterance],
     options: &EvaluateOptions,

@@ -81,6 +81,7 @@ fn model(routes: &Routes) -> Value {
     json!({
         "name": routes.model,
         "classes": routes.classes,
+        "unused": routes.unused,
         "n_slices": routes.n_slices(),
         "first_s": routes.time_s(0),
         "slice_s": routes.clock.slice_s,

@@ -4,7 +4,7 @@
 use super::Analysis;
 use super::routes::{Layer, Routes, largest};
 use crate::draw::{
-    ANSWER, Anchor, Area, BAR, Colour, DISTINCT, FAINT, INK, LINE, Picture, REFERENCE, RankScale, fitted, short,
+    ANSWER, Anchor, Area, BAR, Color, DISTINCT, FAINT, INK, LINE, Picture, REFERENCE, RankScale, fitted, short,
     text_width, with_room,
 };
 
@@ -95,7 +95,7 @@ fn masses(picture: &mut Picture, routes: &Routes, slice: usize, reference: Optio
     let top = masses.iter().copied().fold(f32::MIN_POSITIVE, f32::max);
     let column = area.width / masses.len() as f64;
     let floor = area.y + area.height;
-    let colour = |class: usize| match class {
+    let color = |class: usize| match class {
         class if Some(class) == reference => REFERENCE,
         class if class == most_probable => ANSWER,
         _ => INK,
@@ -104,7 +104,7 @@ fn masses(picture: &mut Picture, routes: &Routes, slice: usize, reference: Optio
     for (class, mass) in masses.iter().enumerate() {
         let height = f64::from(mass / top) * (area.height - 12.0);
         let bar = Area { x: left_of(class) + 0.12 * column, y: floor - height, width: 0.76 * column, height };
-        picture.rect(bar, if colour(class) == INK { BAR } else { colour(class) });
+        picture.rect(bar, if color(class) == INK { BAR } else { color(class) });
     }
     picture.line(vec![(area.x, floor), (area.x + area.width, floor)], FAINT, 1.0);
     picture.text((area.x - 5.0, area.y + 12.0), short(top), 10.0, FAINT, Anchor::End);
@@ -115,7 +115,7 @@ fn masses(picture: &mut Picture, routes: &Routes, slice: usize, reference: Optio
     for class in with_room(masses.len(), column, first) {
         let at = (left_of(class) + column / 2.0, floor + 8.0);
         let name = fitted(&routes.classes[class], NAME_SIZE, 120.0);
-        picture.text_upwards(at, &name, NAME_SIZE, colour(class), Anchor::End);
+        picture.text_upwards(at, &name, NAME_SIZE, color(class), Anchor::End);
         if Some(class) == reference {
             let half = text_width(&name, NAME_SIZE) / 2.0;
             picture.ring((at.0, at.1 + half), half.max(4.0) + 2.5, REFERENCE);
@@ -214,8 +214,8 @@ fn cell(picture: &mut Picture, analysis: &Analysis, routes: &Routes, time_s: f64
     let winners = format!("Σ c: {}   softmax: {}", routes.classes[most_coupled], routes.classes[most_probable]);
     let is_right =
         analysis.reference_at(routes.time_s(slice)).is_some_and(|label| label == routes.classes[most_probable]);
-    let colour = if is_right { ANSWER } else { INK };
-    picture.text((middle, floor + 11.0), fitted(&winners, 10.0, map.width), 10.0, colour, Anchor::Middle);
+    let color = if is_right { ANSWER } else { INK };
+    picture.text((middle, floor + 11.0), fitted(&winners, 10.0, map.width), 10.0, color, Anchor::Middle);
 }
 
 /// The reference on a line of time, with the times of the columns.
@@ -273,8 +273,8 @@ fn both_ends(n_all: usize, n: usize) -> [std::ops::Range<usize>; 2] {
     [0..n.min(n_all), n_all.saturating_sub(n)..n_all]
 }
 
-/// Names of the classes that have a curve, the most probable first, each with its colour.
-fn shown_classes(analysis: &Analysis, n_slices: usize) -> Vec<(String, Colour)> {
+/// Names of the classes that have a curve, the most probable first, each with its color.
+fn shown_classes(analysis: &Analysis, n_slices: usize) -> Vec<(String, Color)> {
     let mut best: Vec<(f32, &str)> = Vec::new();
     for routes in &analysis.models {
         for (class, name) in routes.classes.iter().enumerate() {
@@ -291,12 +291,12 @@ fn shown_classes(analysis: &Analysis, n_slices: usize) -> Vec<(String, Colour)> 
     shown.zip(DISTINCT).collect()
 }
 
-fn legend(picture: &mut Picture, curves: &[(String, Colour)]) {
+fn legend(picture: &mut Picture, curves: &[(String, Color)]) {
     let x = PANELS.0 + 2.0 * PANEL_STEP.0 - 22.0;
-    for (row, (name, colour)) in curves.iter().enumerate() {
+    for (row, (name, color)) in curves.iter().enumerate() {
         let y = PANELS.1 + 8.0 + 17.0 * row as f64;
-        picture.line(vec![(x, y), (x + 20.0, y)], *colour, 2.0);
-        picture.dot((x + 10.0, y), 2.4, *colour);
+        picture.line(vec![(x, y), (x + 20.0, y)], *color, 2.0);
+        picture.dot((x + 10.0, y), 2.4, *color);
         picture.text((x + 27.0, y), fitted(name, 11.0, LEGEND - 30.0), 11.0, INK, Anchor::Start);
     }
 }
@@ -307,7 +307,7 @@ fn panel(
     analysis: &Analysis,
     routes: &Routes,
     slices: std::ops::Range<usize>,
-    curves: &[(String, Colour)],
+    curves: &[(String, Color)],
     area: Area,
 ) {
     let n = slices.len().max(1);
@@ -319,19 +319,19 @@ fn panel(
         picture.line(ends, if share == 0.0 { FAINT } else { LINE }, 0.5);
         picture.text((area.x - 5.0, y(share)), format!("{share}"), 9.5, FAINT, Anchor::End);
     }
-    for (name, colour) in curves {
+    for (name, color) in curves {
         let Some(class) = routes.classes.iter().position(|known| known == name) else { continue };
         let point = |slice: usize| (x(slice), y(routes.probabilities_at(slice)[class]));
         let points: Vec<(f64, f64)> = slices.clone().map(point).collect();
-        points.iter().for_each(|point| picture.dot(*point, 2.0, *colour));
-        picture.line(points, *colour, 1.6);
+        points.iter().for_each(|point| picture.dot(*point, 2.0, *color));
+        picture.line(points, *color, 1.6);
     }
     let most_probable = routes.most_probable();
     for slice in slices.clone() {
         let name = &routes.classes[most_probable[slice]];
-        let colour = curves.iter().find(|(known, _)| known == name).map_or(INK, |(_, colour)| *colour);
+        let color = curves.iter().find(|(known, _)| known == name).map_or(INK, |(_, color)| *color);
         let floor = area.y + area.height;
-        picture.text((x(slice), floor + 12.0), fitted(name, 11.0, column), 11.0, colour, Anchor::Middle);
+        picture.text((x(slice), floor + 12.0), fitted(name, 11.0, column), 11.0, color, Anchor::Middle);
         // Middles lie on half milliseconds: all are rounded up.
         let ms = format!("{:.0}", 1000.0 * routes.time_s(slice) + 0.01);
         picture.text((x(slice), floor + 26.0), ms, 9.0, FAINT, Anchor::Middle);

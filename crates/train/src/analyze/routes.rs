@@ -126,6 +126,8 @@ pub struct Routes {
     pub probabilities: Vec<f32>,
     /// The mass of each class: its coefficients summed over the capsules that are routed, `[slices, classes]`.
     pub masses: Vec<f32>,
+    /// Classes whose mass is set to 0, because training has no such label.
+    pub unused: Vec<usize>,
     /// The capsule layers from the lowest, if asked for.
     pub layers: Vec<Layer>,
 }
@@ -152,12 +154,23 @@ impl Routes {
             clock: recognizer.timing().clock(),
             probabilities: without_padding(&log_probs, n_classes).map(f32::exp).collect(),
             masses: without_padding(&masses, n_classes).collect(),
+            unused: Vec::new(),
             layers: Vec::new(),
         };
         if detail == Detail::Layers {
             routes.layers = source.layers(routes.n_slices())?;
         }
         Ok(routes)
+    }
+
+    /// Leaves these labels out of the masses.
+    #[must_use]
+    pub fn without(mut self, unused: &[String]) -> Self {
+        self.unused = (0..self.classes.len()).filter(|class| unused.contains(&self.classes[*class])).collect();
+        for masses in self.masses.chunks_exact_mut(self.classes.len()) {
+            self.unused.iter().for_each(|class| masses[*class] = 0.0);
+        }
+        self
     }
 
     /// Number of slices.

@@ -28,6 +28,7 @@ pub(crate) fn routes(labels: &[&str], masses: &[f32], probabilities: &[f32]) -> 
         layers: vec![Layer::new("caps1", 2, [0, 0], classes.len(), &halves)],
         classes,
         clock: recognizer().timing().clock(),
+        unused: Vec::new(),
         probabilities: probabilities.to_vec(),
         masses: masses.to_vec(),
     }
@@ -100,4 +101,15 @@ fn no_id_leads_out_of_its_folder_and_no_two_share_one() {
     for name in names {
         assert!(!name.starts_with('.') && !name.contains(['/', '\\', '\n']) && name.len() < 255, "{name}");
     }
+}
+
+#[test]
+fn labels_that_training_does_not_have_are_left_out_of_the_sums() {
+    let labels = LabelSet::new(Units::Phones, ["a", "b", "c"]).unwrap();
+    assert_eq!(unused_labels(&labels, ["a c", "c"].into_iter()), ["b"]);
+    assert!(unused_labels(&labels, std::iter::empty()).is_empty(), "nothing is known of the training data");
+    let routes = routes(&["a", "b"], &[0.3, 1.5, 0.2], &[0.8, 0.1, 0.1]);
+    assert_eq!((routes.most_coupled(), routes.most_probable()), (vec![1], vec![0]));
+    let routes = routes.without(&["b".to_owned()]);
+    assert_eq!((routes.most_coupled(), &routes.unused[..], routes.masses_at(0)[1]), (vec![0], &[1][..], 0.0));
 }

@@ -131,11 +131,11 @@ fn error_chart(picture: &mut Picture, results: &[WindowResult], area: Area) {
     };
     frame.draw(picture, "window ω (slices)", "");
     picture.text_upwards((area.x - 44.0, area.y + area.height / 2.0), "error rate (%)", 11.5, INK, Anchor::Middle);
-    for (part, colour) in parts(results).iter().zip(DISTINCT) {
+    for (part, color) in parts(results).iter().zip(DISTINCT) {
         let points: Vec<(f64, f64)> =
             results.iter().filter(|result| result.set == **part).map(|result| (window(result), result.error)).collect();
-        frame.draw_means(picture, &points, colour);
-        points.iter().filter_map(|(x, y)| frame.at(*x, *y)).for_each(|at| picture.dot(at, 3.0, colour));
+        frame.draw_means(picture, &points, color);
+        points.iter().filter_map(|(x, y)| frame.at(*x, *y)).for_each(|at| picture.dot(at, 3.0, color));
     }
     // The windows are the same on every part: one set of names, next to the topmost points.
     let is_above = |a: &WindowResult, b: &WindowResult| (a.left, a.right) == (b.left, b.right) && b.error < a.error;
@@ -158,9 +158,9 @@ fn eos_chart(picture: &mut Picture, results: &[WindowResult], area: Area) {
     frame.draw(picture, "right context ω_R (slices)", "");
     let name = "sentences whose end is found (%)";
     picture.text_upwards((area.x - 44.0, area.y + area.height / 2.0), name, 11.5, INK, Anchor::Middle);
-    for (part, colour) in parts(results).iter().zip(DISTINCT) {
+    for (part, color) in parts(results).iter().zip(DISTINCT) {
         let points = found.iter().filter(|(.., of)| of == part).filter_map(|(right, eos, _)| frame.at(*right, *eos));
-        points.for_each(|at| picture.dot(at, 3.0, colour));
+        points.for_each(|at| picture.dot(at, 3.0, color));
     }
     let points: Vec<(f64, f64)> = found.iter().map(|(right, eos, _)| (*right, *eos)).collect();
     frame.draw_means(picture, &points, INK);
@@ -183,8 +183,8 @@ fn parts(results: &[WindowResult]) -> Vec<&str> {
 
 fn legend(picture: &mut Picture, parts: &[&str], area: Area) {
     let mut x = area.x;
-    for (part, colour) in parts.iter().zip(DISTINCT) {
-        picture.dot((x + 4.0, area.y - 16.0), 3.5, colour);
+    for (part, color) in parts.iter().zip(DISTINCT) {
+        picture.dot((x + 4.0, area.y - 16.0), 3.5, color);
         picture.text((x + 12.0, area.y - 16.0), *part, 11.0, INK, Anchor::Start);
         x += 30.0 + text_width(part, 11.0);
     }
@@ -241,10 +241,10 @@ mod tests {
             assert!(texts.contains(&expected), "`{expected}` is not in {texts:?}");
         }
         let (width, pixels) = decode(&picture.png());
-        // The second dot is in the colour of the test part.
-        let centre = svg.split("<circle").nth(3).unwrap();
+        // The second dot is in the color of the test part.
+        let center = svg.split("<circle").nth(3).unwrap();
         let number = |key: &str| -> f64 {
-            centre.split(&format!("{key}=\"")).nth(1).unwrap().split('"').next().unwrap().parse().unwrap()
+            center.split(&format!("{key}=\"")).nth(1).unwrap().split('"').next().unwrap().parse().unwrap()
         };
         let (x, y) = (number("cx"), number("cy"));
         let at = (2.0 * y) as usize * width + (2.0 * x) as usize;

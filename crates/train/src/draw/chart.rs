@@ -1,12 +1,12 @@
 //! Curves and dots on axes with round numbers: figures for pages, and frames for other drawings.
 //!
-//! The figure is SVG inside HTML and needs nothing but the style and the script of [`crate::page`]: colours follow the
+//! The figure is SVG inside HTML and needs nothing but the style and the script of [`crate::page`]: colors follow the
 //! reader's theme, and the script shows the values under the pointer. Without the script it is still a figure.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{Anchor, Area, Colour, DISTINCT, FAINT, INK, LINE, Picture, fitted, text_width};
+use super::{Anchor, Area, Color, DISTINCT, FAINT, INK, LINE, Picture, fitted, text_width};
 use crate::page::escape;
 
 /// A curve.
@@ -47,9 +47,9 @@ fn mean_point(points: &[(f64, f64)]) -> (f64, f64) {
     (sum.0 / n, sum.1 / n)
 }
 
-/// How the colours of curves differ.
+/// How the colors of curves differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Colours {
+pub enum Colors {
     /// As much as possible.
     #[default]
     Different,
@@ -74,8 +74,8 @@ pub struct Chart {
     pub bounds: Option<(f64, f64)>,
     /// Whether the vertical axis starts at zero.
     pub starts_at_zero: bool,
-    /// How colours differ.
-    pub colours: Colours,
+    /// How colors differ.
+    pub colors: Colors,
     /// The curves.
     pub series: Vec<Series>,
 }
@@ -141,7 +141,7 @@ impl Frame {
     }
 
     /// A line through the mean of the values at each place.
-    pub(crate) fn draw_means(&self, picture: &mut Picture, points: &[(f64, f64)], colour: Colour) {
+    pub(crate) fn draw_means(&self, picture: &mut Picture, points: &[(f64, f64)], color: Color) {
         let mut sums: BTreeMap<u64, (f64, f64, f64)> = BTreeMap::new();
         for (x, y) in points {
             // Places are counts, so their bits are in order.
@@ -149,7 +149,7 @@ impl Frame {
             (sum.1, sum.2) = (sum.1 + y, sum.2 + 1.0);
         }
         let line = sums.into_values().filter_map(|(x, sum, n)| self.at(x, sum / n)).collect();
-        picture.line(line, colour, 1.6);
+        picture.line(line, color, 1.6);
     }
 }
 
@@ -166,22 +166,22 @@ impl Chart {
         let mut picture = Picture::new(WIDTH, HEIGHT);
         frame.draw(&mut picture, &self.x_name, &self.unit);
         for (at, series) in self.series.iter().enumerate() {
-            draw_series(&frame, series, self.colour(at), &mut picture);
+            draw_series(&frame, series, self.color(at), &mut picture);
         }
         let values = escape(&self.hover_values(&frame).to_string());
         let attributes = format!("role=\"img\" aria-label=\"{}\" data-values=\"{values}\"", escape(&self.title));
         let svg = picture.svg_element(&attributes, "", "<line class=\"cursor\"/>");
         let keys = self.series.iter().enumerate().map(|(at, series)| {
             let last = series.last_value().map_or_else(String::new, |value| format!("{}{}", number(value), self.unit));
-            (series.name.as_str(), last, self.colour(at), series.is_dashed)
+            (series.name.as_str(), last, self.color(at), series.is_dashed)
         });
         figure(&self.title, keys, &svg, &self.note)
     }
 
-    fn colour(&self, at: usize) -> Colour {
-        match self.colours {
-            Colours::Different => DISTINCT[at % DISTINCT.len()],
-            Colours::Ordered => Colour::Hue(265.0 - 235.0 * at as f64 / (self.series.len() - 1).max(1) as f64),
+    fn color(&self, at: usize) -> Color {
+        match self.colors {
+            Colors::Different => DISTINCT[at % DISTINCT.len()],
+            Colors::Ordered => Color::Hue(265.0 - 235.0 * at as f64 / (self.series.len() - 1).max(1) as f64),
         }
     }
 
@@ -194,7 +194,7 @@ impl Chart {
                 Some(serde_json::json!([place(frame.across(*x)?), number(*x), shown]))
             });
             serde_json::json!({
-                "name": series.name, "colour": self.colour(at).css(), "points": points.collect::<Vec<_>>(),
+                "name": series.name, "color": self.color(at).css(), "points": points.collect::<Vec<_>>(),
             })
         });
         serde_json::json!({
@@ -204,18 +204,18 @@ impl Chart {
     }
 }
 
-/// A figure with its title and keys: name, last value, colour, whether it is dashed.
+/// A figure with its title and keys: name, last value, color, whether it is dashed.
 fn figure<'a>(
     title: &str,
-    keys: impl Iterator<Item = (&'a str, String, Colour, bool)>,
+    keys: impl Iterator<Item = (&'a str, String, Color, bool)>,
     svg: &str,
     note: &str,
 ) -> String {
     let mut html = format!("<figure class=\"chart\"><figcaption><b>{}</b>", escape(title));
-    for (name, last, colour, is_dashed) in keys {
-        let (dashed, css, name) = (if is_dashed { " dashed" } else { "" }, colour.css(), escape(name));
+    for (name, last, color, is_dashed) in keys {
+        let (dashed, css, name) = (if is_dashed { " dashed" } else { "" }, color.css(), escape(name));
         let _ =
-            write!(html, " <span class=\"key{dashed}\" style=\"--colour:{css}\">{name}<small> {last}</small></span>");
+            write!(html, " <span class=\"key{dashed}\" style=\"--color:{css}\">{name}<small> {last}</small></span>");
     }
     let _ = write!(html, "</figcaption>\n{svg}");
     if !note.is_empty() {
@@ -224,13 +224,13 @@ fn figure<'a>(
     html + "</figure>\n"
 }
 
-fn draw_series(frame: &Frame, series: &Series, colour: Colour, picture: &mut Picture) {
+fn draw_series(frame: &Frame, series: &Series, color: Color, picture: &mut Picture) {
     let places: Vec<Option<(f64, f64)>> = series.points.iter().map(|(x, y)| frame.at(*x, *y)).collect();
     for stretch in places.split(Option::is_none).filter(|stretch| !stretch.is_empty()) {
         let points: Vec<(f64, f64)> = stretch.iter().flatten().copied().collect();
         match points[..] {
-            [point] => picture.dot(point, 3.0, colour),
-            _ => picture.curve(points, colour, series.is_dashed),
+            [point] => picture.dot(point, 3.0, color),
+            _ => picture.curve(points, color, series.is_dashed),
         }
     }
 }

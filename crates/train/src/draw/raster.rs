@@ -83,22 +83,22 @@ impl Picture {
 impl Canvas {
     fn draw(&mut self, mark: &Mark) {
         match mark {
-            Mark::Rect { area, colour, opacity } => self.fill(&[corners(*area)], colour.rgb(), *opacity),
-            Mark::Line { points, colour, width, .. } => self.fill(&stroke(points, *width), colour.rgb(), 1.0),
-            Mark::Dot { centre, radius, colour } => self.fill(&[circle(*centre, *radius)], colour.rgb(), 1.0),
-            Mark::Ring { centre, radius, colour } => {
-                let mut points = circle(*centre, *radius);
+            Mark::Rect { area, color, opacity } => self.fill(&[corners(*area)], color.rgb(), *opacity),
+            Mark::Line { points, color, width, .. } => self.fill(&stroke(points, *width), color.rgb(), 1.0),
+            Mark::Dot { center, radius, color } => self.fill(&[circle(*center, *radius)], color.rgb(), 1.0),
+            Mark::Ring { center, radius, color } => {
+                let mut points = circle(*center, *radius);
                 points.push(points[0]);
-                self.fill(&stroke(&points, 1.0), colour.rgb(), 1.0);
+                self.fill(&stroke(&points, 1.0), color.rgb(), 1.0);
             }
-            Mark::Text { at, letters, size, colour, anchor, is_turned } => {
-                self.fill(&text(*at, letters, *size, *anchor, *is_turned), colour.rgb(), 1.0);
+            Mark::Text { at, letters, size, color, anchor, is_turned } => {
+                self.fill(&text(*at, letters, *size, *anchor, *is_turned), color.rgb(), 1.0);
             }
             Mark::Map { area, n_columns, pixels } => self.paint(*area, *n_columns, pixels),
         }
     }
 
-    /// Every pixel of the area takes the colour of the cell it is in.
+    /// Every pixel of the area takes the color of the cell it is in.
     fn paint(&mut self, area: Area, n_columns: usize, cells: &[Rgb]) {
         let [left, top, n_across, n_down] =
             [area.x, area.y, area.width, area.height].map(|length| (length * SCALE).round() as usize);
@@ -112,7 +112,7 @@ impl Canvas {
     }
 
     /// Fills the inside of contours (where the winding number is not 0), given in points.
-    fn fill(&mut self, contours: &[Contour], colour: Rgb, opacity: f64) {
+    fn fill(&mut self, contours: &[Contour], color: Rgb, opacity: f64) {
         let scaled = |(x, y): Point| (x * SCALE, y * SCALE);
         let edges: Vec<(Point, Point)> = contours
             .iter()
@@ -133,7 +133,7 @@ impl Canvas {
             for (pixel, covered) in pixels.iter_mut().zip(&coverage).filter(|(_, covered)| **covered > 0.0) {
                 let share = opacity * (covered / N_SAMPLES as f64).min(1.0);
                 *pixel = std::array::from_fn(|c| {
-                    (f64::from(pixel[c]) * (1.0 - share) + f64::from(colour[c]) * share).round() as u8
+                    (f64::from(pixel[c]) * (1.0 - share) + f64::from(color[c]) * share).round() as u8
                 });
             }
         }

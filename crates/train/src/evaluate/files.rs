@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `evaluation.json` | every figure |
 //! | `ref.trn`, `hyp.trn` | the texts that were compared, after any mapping |
-//! | `hyp.ctm` | what was recognised, with times and confidences |
+//! | `hyp.ctm` | what was recognized, with times and confidences |
 //! | `hyp.jsonl` | the same by utterance, with NeMo's keys: the reference as `text`, the hypothesis as `pred_text` |
 //! | `score.html` | errors by speaker, confusions and every alignment, for a browser |
 

@@ -1,4 +1,4 @@
-//! Scoring: error rates with intervals of recognised texts against their references.
+//! Scoring: error rates with intervals of recognized texts against their references.
 
 use rayon::prelude::*;
 use srf_score::compare::{Interval, Paired, bootstrap};
@@ -42,16 +42,16 @@ impl Measure {
     }
 }
 
-/// A recognised label or word with its confidence.
+/// A recognized label or word with its confidence.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Recognised {
+pub struct Recognized {
     /// The label or word.
     pub text: String,
     /// 0 to 1, where the recogniser gives it.
     pub confidence: Option<f64>,
 }
 
-/// An utterance and what was recognised.
+/// An utterance and what was recognized.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
     /// The utterance.
@@ -60,8 +60,8 @@ pub struct Answer {
     pub speaker: String,
     /// The reference; phones and words are separated by spaces.
     pub reference: String,
-    /// What was recognised: phones, or words.
-    pub recognised: Vec<Recognised>,
+    /// What was recognized: phones, or words.
+    pub recognized: Vec<Recognized>,
 }
 
 /// One error rate with its alignments.
@@ -90,7 +90,7 @@ pub struct Confidences {
 }
 
 impl Confidences {
-    /// Of all recognised words; `None` if some have no confidence, or there are none.
+    /// Of all recognized words; `None` if some have no confidence, or there are none.
     fn of(system: &System) -> Option<Self> {
         if !system.utterances().all(|utterance| utterance.traits.hypothesis_confidences) {
             return None;
@@ -144,7 +144,7 @@ pub fn score(
     for (sequence, (answer, alignment)) in answers.iter().zip(alignments).enumerate() {
         let id = format!("({})", answer.id).into_bytes().into();
         let hypothesis_confidences =
-            measure != Measure::Characters && answer.recognised.iter().all(|word| word.confidence.is_some());
+            measure != Measure::Characters && answer.recognized.iter().all(|word| word.confidence.is_some());
         let traits = Traits { hypothesis_confidences, characters: measure == Measure::Characters, ..Traits::default() };
         let speaker = answer.speaker.as_bytes().into();
         system.add(&speaker, ScoredUtterance { id, sequence, traits, alignment, ..ScoredUtterance::default() });
@@ -157,7 +157,7 @@ pub fn score(
 /// The words of reference and hypothesis that are compared.
 fn words(answer: &Answer, measure: Measure, mapping: Option<PhoneMapping>) -> (Vec<Word>, Vec<Word>) {
     let reference = answer.reference.split_whitespace().map(|text| (text, None));
-    let result = answer.recognised.iter().map(|word| (word.text.as_str(), word.confidence));
+    let result = answer.recognized.iter().map(|word| (word.text.as_str(), word.confidence));
     match measure {
         Measure::Phones => (phones(reference, mapping), phones(result, mapping)),
         Measure::Words => (reference.map(small_word).collect(), result.map(small_word).collect()),

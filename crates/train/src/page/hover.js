@@ -7,11 +7,11 @@
   const nearest = (points, x) =>
     points.reduce((best, point) => (Math.abs(point[0] - x) < Math.abs(best[0] - x) ? point : best));
 
-  const line = (text, colour) => {
+  const line = (text, color) => {
     const row = document.createElement("div");
-    if (colour) {
+    if (color) {
       const dot = document.createElement("i");
-      dot.style.background = colour;
+      dot.style.background = color;
       row.append(dot);
     }
     row.append(text);
@@ -40,7 +40,7 @@
       const rows = values.series
         .map((series) => [series, series.points.find((point) => point[0] === x)])
         .filter(([, point]) => point)
-        .map(([series, point]) => line(`${series.name} ${point[2]}`, series.colour));
+        .map(([series, point]) => line(`${series.name} ${point[2]}`, series.color));
       tip.replaceChildren(line(`${values.x} ${at}`), ...rows);
       tip.hidden = false;
       place(event);

@@ -7,7 +7,7 @@ use srf_model::config::{ModelConfig, Recipe, Routing, SrfConfig};
 use srf_score::report::html;
 use srf_score::{Alignment, Counts, Verdict};
 
-use crate::draw::chart::{Chart, Colours, Scale, Series, number};
+use crate::draw::chart::{Chart, Colors, Scale, Series, number};
 use crate::evaluate::align_words;
 use crate::events::log::History;
 use crate::events::{
@@ -320,7 +320,7 @@ fn health_chart(title: &str, looks: &[&Health], value: impl Fn(&LayerHealth) -> 
         Series::new(name, points(at).map(|(epoch, layer)| (epoch, value(layer))))
     });
     let series = series.collect();
-    Chart { title: title.to_owned(), x_name: "epoch".to_owned(), colours: Colours::Ordered, series, ..Chart::default() }
+    Chart { title: title.to_owned(), x_name: "epoch".to_owned(), colors: Colors::Ordered, series, ..Chart::default() }
 }
 
 fn dead_share(layer: &LayerHealth) -> f64 {

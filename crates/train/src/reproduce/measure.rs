@@ -19,7 +19,7 @@ use super::job::{Job, Part};
 use super::paper::{Quantity, TableRow};
 use super::results::{Decoding, UtteranceDistance, UtteranceTime, read_json, write_json};
 use crate::analyze::distance::Distance;
-use crate::analyze::{Detail, Routes};
+use crate::analyze::{Detail, Routes, unused_labels};
 use crate::corpus::{Utterance, Watcher};
 use crate::evaluate::summary::{self, Subject, Summary};
 use crate::evaluate::{DEFAULT_REPLICATIONS, EvaluateOptions, Scoring, evaluate, files};
@@ -117,12 +117,15 @@ impl Measuring<'_> {
         let recognizer = Recognizer::open(&self.model)?;
         let list: Vec<_> = part.utterances.iter().map(Utterance::to_be_heard).collect();
         let by_speaker = statistics(&recognizer, &list);
+        let texts = self.job.data.train.iter().map(|utterance| utterance.text.as_str());
+        let unused = unused_labels(recognizer.labels(), texts);
         self.watcher.begin("comparing", list.len());
         let compare = |utterance: &srf_audio::bulk::Utterance| {
             let statistics = by_speaker.get(utterance.speaker.as_str());
             let routes = Routes::compute(&recognizer, self.row.name(), utterance, statistics, Detail::Classes);
             self.watcher.advance();
-            routes.map(|routes| UtteranceDistance { id: utterance.id.clone(), distance: Distance::of(&routes) })
+            let distance = |routes: Routes| Distance::of(&routes.without(&unused));
+            routes.map(|routes| UtteranceDistance { id: utterance.id.clone(), distance: distance(routes) })
         };
         let compared: Vec<_> = list.par_iter().map(compare).collect();
         let problems: Vec<String> =

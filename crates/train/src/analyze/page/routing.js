@@ -80,7 +80,7 @@
       return;
     }
     await unpack(data);
-    const state = { model: data.models[0], layer: data.models[0].layers.length - 1, time: 0, from: 0, colours: ramp() };
+    const state = { model: data.models[0], layer: data.models[0].layers.length - 1, time: 0, from: 0, colors: ramp() };
     const GUTTER = 46;
     const slider = find("input"), output = find("output"), play = find(".play"), tip = find(".tip");
     const sound = find("audio"), line = find(".time canvas"), head = find(".head"), map = find(".map canvas");
@@ -96,6 +96,8 @@
     const masses = (layer, t) => {
       const sums = new Float32Array(layer.n_out), q = layer.q, table = layer.table;
       for (let i = 0, k = t * layer.size; i < layer.n_in; i++) for (let j = 0; j < layer.n_out; j++, k++) sums[j] += table[q[k]];
+      // Labels that training does not have: nothing constrains what is routed to them.
+      if (layer === state.model.layers[state.model.layers.length - 1]) for (const j of state.model.unused) sums[j] = 0;
       return sums;
     };
     // A long utterance is shown in part, so that its labels stay readable; the part follows the time.
@@ -110,7 +112,7 @@
     };
 
     const SPECTRUM = 112, CURVES = 112, STRIP = 22, HEIGHT = SPECTRUM + CURVES + (data.reference.length ? 3 : 2) * STRIP + 26;
-    const strip = (g, y, name, boxes, colour, width) => {
+    const strip = (g, y, name, boxes, color, width) => {
       g.fillStyle = css(root, "--faint");
       g.textAlign = "right";
       g.fillText(name, GUTTER - 6, y + STRIP / 2);
@@ -118,7 +120,7 @@
       for (const [from, to, text, shade] of boxes) {
         const x = Math.max(GUTTER, across(from, width)), wide = Math.min(width - 4, across(to, width)) - x;
         if (wide <= 0) continue;
-        g.fillStyle = shade || colour;
+        g.fillStyle = shade || color;
         g.globalAlpha = 0.16;
         g.fillRect(x, y + 2, Math.max(1, wide - 1), STRIP - 4);
         g.globalAlpha = 1;
@@ -130,16 +132,16 @@
       for (let t = 0; t < classes.length; t++) {
         const from = m.first_s + (t - 0.5) * m.slice_s, last = boxes[boxes.length - 1];
         if (classes[t] === m.classes.length - 1 && !shade) continue;
-        const colour = shade ? shade(t) : hue(classes[t], -1);
-        if (last && last[4] === t - 1 && last[5] === classes[t] && last[3] === colour) [last[1], last[4]] = [from + m.slice_s, t];
-        else boxes.push([Math.max(0, from), Math.min(data.duration_s, from + m.slice_s), m.classes[classes[t]], colour, t, classes[t]]);
+        const color = shade ? shade(t) : hue(classes[t], -1);
+        if (last && last[4] === t - 1 && last[5] === classes[t] && last[3] === color) [last[1], last[4]] = [from + m.slice_s, t];
+        else boxes.push([Math.max(0, from), Math.min(data.duration_s, from + m.slice_s), m.classes[classes[t]], color, t, classes[t]]);
       }
       return boxes;
     };
     const drawLine = () => {
       const [g, width] = sized(line, HEIGHT), m = state.model, s = data.spectrogram;
       const n_frames = s.values.length / s.bands;
-      const picture = image(Math.max(1, n_frames), s.bands, (x, y) => state.colours[s.values[x * s.bands + s.bands - 1 - y]]);
+      const picture = image(Math.max(1, n_frames), s.bands, (x, y) => state.colors[s.values[x * s.bands + s.bands - 1 - y]]);
       g.save();
       g.beginPath(); g.rect(GUTTER, 0, width - GUTTER - 4, HEIGHT); g.clip();
       const end_s = Math.min(data.duration_s, n_frames * s.shift_s + 0.015);
@@ -183,7 +185,7 @@
       }
     };
 
-    const cells = (layer, t) => image(layer.n_out, layer.n_in, (x, y) => state.colours[layer.shade[layer.q[t * layer.size + y * layer.n_out + x]]]);
+    const cells = (layer, t) => image(layer.n_out, layer.n_in, (x, y) => state.colors[layer.shade[layer.q[t * layer.size + y * layer.n_out + x]]]);
     const drawThumbs = (t) => root.querySelectorAll(".layers canvas").forEach((canvas, k) => {
       const layer = state.model.layers[k], picture = cells(layer, t);
       [canvas.width, canvas.height] = [picture.width, picture.height];
@@ -219,9 +221,9 @@
       const sums = masses(layer, t), most = Math.max(...sums, 1e-9), column = width / layer.n_out, floor = height + BARS;
       const m = state.model, reference = isLast() ? m.classes.indexOf(labelAt(state.time)) : -1, likely = isLast() ? m.most_probable[t] : -1;
       const [bar, right, blue, ink] = ["--bar", "--reference", "--extra", "--text"].map((name) => css(root, name));
-      const colour = (j, other) => (j === reference ? right : j === likely ? blue : other);
+      const color = (j, other) => (j === reference ? right : j === likely ? blue : other);
       sums.forEach((v, j) => {
-        g.fillStyle = colour(j, bar);
+        g.fillStyle = color(j, bar);
         const tall = (v / most) * (BARS - 18);
         g.fillRect(GUTTER + column * j + column * 0.1, floor - tall, Math.max(0.7, column * 0.8), tall);
       });
@@ -238,7 +240,7 @@
         g.save();
         g.translate(GUTTER + column * (j + 0.5), floor + 6);
         g.rotate(-Math.PI / 2);
-        g.fillStyle = colour(j, ink);
+        g.fillStyle = color(j, ink);
         g.fillText(isLast() ? m.classes[j] : String(j), 0, 0);
         g.restore();
       }
@@ -269,13 +271,14 @@
     };
     const choose = (k) => {
       state.layer = k;
-      const layer = state.model.layers[k], stops = Array.from({ length: 9 }, (_, n) => `rgb(${state.colours[n * 31]})`);
+      const layer = state.model.layers[k], stops = Array.from({ length: 9 }, (_, n) => `rgb(${state.colors[n * 31]})`);
       root.querySelectorAll(".layers button").forEach((button, at) => button.setAttribute("aria-pressed", at === k));
       const about = `${layer.n_in} capsules routed to ${layer.n_out} ${isLast() ? "classes" : "capsules"}; each row sums to 1. Shades are ranks: c from ${digits(layer.low ** 2)}`;
       const key = document.createElement("span");
       key.className = "key";
       key.style.background = `linear-gradient(to right, ${stops})`;
-      find(".about").replaceChildren(about, key, `to ${digits(layer.high ** 2)}`);
+      const unused = isLast() && state.model.unused.length ? `. Left out of the sums, because training has no such label: ${state.model.unused.map((j) => state.model.classes[j]).join(", ")}` : "";
+      find(".about").replaceChildren(about, key, `to ${digits(layer.high ** 2)}${unused}`);
     };
     const layers = () => {
       find(".layers").replaceChildren(...state.model.layers.map((layer, k) => {
@@ -287,7 +290,7 @@
       }));
       choose(Math.min(state.layer, state.model.layers.length - 1));
     };
-    const all = () => { state.colours = ramp(); state.from = -1; layers(); draw(); };
+    const all = () => { state.colors = ramp(); state.from = -1; layers(); draw(); };
 
     const models = find(".models");
     data.models.forEach((model, k) => models.add(new Option(model.name, k)));

@@ -108,8 +108,8 @@ fn greedy_labels_times_and_references_are_written() {
     assert!(texts.contains(&"13") && texts.contains(&"773"), "{texts:?}");
     assert_eq!(texts.iter().filter(|text| **text == "b").count(), 1, "`b` is in the reference, but has no curve");
     let (_, pixels) = decode(&picture.png());
-    for (name, colour) in shown_classes(&analysis, 10) {
-        assert!(pixels.iter().filter(|pixel| **pixel == colour.rgb()).count() > 100, "the curve of {name}");
+    for (name, color) in shown_classes(&analysis, 10) {
+        assert!(pixels.iter().filter(|pixel| **pixel == color.rgb()).count() > 100, "the curve of {name}");
     }
 }
 

@@ -100,7 +100,7 @@ fn what_does_not_fit_is_refused_with_a_length_that_does() {
 fn an_analysis_is_saved_as_pictures_and_a_page() {
     let dir = tempfile::tempdir().unwrap();
     let utterance = recording(dir.path(), 16_000);
-    let models = [Named { name: "drawn".to_owned(), recognizer: recognizer() }];
+    let models = [Named { name: "drawn".to_owned(), recognizer: recognizer(), unused: Vec::new() }];
     let analysis = Analysis::compute(&models, &utterance, &[None], Vec::new()).unwrap();
     assert_eq!(analysis.duration_s, 1.0);
     assert_eq!(analysis.spectrogram.values.len(), 98 * 40);

@@ -84,11 +84,11 @@ fn long_series_are_thinned_to_means() {
 }
 
 #[test]
-fn every_layer_has_a_colour_of_its_own() {
+fn every_layer_has_a_color_of_its_own() {
     let series = (0..10).map(|n| Series::new(format!("caps{n}"), [(1.0, 1.0), (2.0, 2.0)])).collect();
-    let chart = Chart { colours: Colours::Ordered, ..chart(series) };
-    let colours: std::collections::BTreeSet<String> = (0..10).map(|at| chart.colour(at).css()).collect();
-    assert_eq!(colours.len(), 10);
+    let chart = Chart { colors: Colors::Ordered, ..chart(series) };
+    let colors: std::collections::BTreeSet<String> = (0..10).map(|at| chart.color(at).css()).collect();
+    assert_eq!(colors.len(), 10);
 }
 
 #[test]

@@ -4,10 +4,10 @@ use srf_score::Counts;
 
 use super::*;
 
-fn answer(id: &str, reference: &str, recognised: &str) -> Answer {
-    let recognised = recognised.split_whitespace().map(|w| Recognised { text: w.to_owned(), confidence: Some(0.5) });
+fn answer(id: &str, reference: &str, recognized: &str) -> Answer {
+    let recognized = recognized.split_whitespace().map(|w| Recognized { text: w.to_owned(), confidence: Some(0.5) });
     let (id, speaker) = (id.to_owned(), id[..2].to_owned());
-    Answer { id, speaker, reference: reference.to_owned(), recognised: recognised.collect() }
+    Answer { id, speaker, reference: reference.to_owned(), recognized: recognized.collect() }
 }
 
 fn rate(answers: &[Answer], measure: Measure, mapping: Option<PhoneMapping>) -> Rate {
@@ -71,7 +71,7 @@ fn the_interval_holds_what_was_measured_and_narrows_with_more_utterances() {
 }
 
 #[test]
-fn an_utterance_without_any_recognised_word_is_all_missing() {
+fn an_utterance_without_any_recognized_word_is_all_missing() {
     let rate = rate(&[answer("s1-1", "a b", "")], Measure::Words, None);
     assert_eq!(rate.system.counts(), Counts { deletions: 2, ..Counts::default() });
 }
@@ -79,7 +79,7 @@ fn an_utterance_without_any_recognised_word_is_all_missing() {
 #[test]
 fn confidences_are_measured_where_all_words_have_one() {
     let mut answers = [answer("s1-1", "a b c", "a x c")];
-    answers[0].recognised.iter_mut().zip([0.95, 0.5, 1.0]).for_each(|(word, c)| word.confidence = Some(c));
+    answers[0].recognized.iter_mut().zip([0.95, 0.5, 1.0]).for_each(|(word, c)| word.confidence = Some(c));
     let measured = rate(&answers, Measure::Words, None).confidences.unwrap();
     // Bin 9: 0.95 and 1.0, both right: 2 * |0.975 - 1|. Bin 5: 0.5, wrong. Over 3 words. Confidences are `f32`.
     assert!((measured.ece - (0.05 + 0.5) / 3.0).abs() < 1e-6);
@@ -89,7 +89,7 @@ fn confidences_are_measured_where_all_words_have_one() {
     assert!((measured.nce.unwrap() - (prior + told) / prior).abs() < 1e-6);
     assert_eq!((measured.bins[9].n, measured.bins[5].n), (2, 1));
     assert_eq!(rate(&answers, Measure::Characters, None).confidences, None);
-    answers[0].recognised[1].confidence = None;
+    answers[0].recognized[1].confidence = None;
     assert_eq!(rate(&answers, Measure::Words, None).confidences, None);
 }
 

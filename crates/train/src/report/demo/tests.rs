@@ -4,12 +4,12 @@ use srf_text::labels::Units;
 
 use super::*;
 use crate::analyze::tests::{analysis, routes};
-use crate::evaluate::scoring::{Answer, Measure, Recognised, Scoring, score};
+use crate::evaluate::scoring::{Answer, Measure, Recognized, Scoring, score};
 
 fn answer(id: &str, speaker: &str, reference: &str, heard: &str) -> Answer {
-    let recognised =
-        heard.split_whitespace().map(|text| Recognised { text: text.to_owned(), confidence: None }).collect();
-    Answer { id: id.to_owned(), speaker: speaker.to_owned(), reference: reference.to_owned(), recognised }
+    let recognized =
+        heard.split_whitespace().map(|text| Recognized { text: text.to_owned(), confidence: None }).collect();
+    Answer { id: id.to_owned(), speaker: speaker.to_owned(), reference: reference.to_owned(), recognized }
 }
 
 fn evaluation() -> Evaluation {
