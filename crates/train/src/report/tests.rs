@@ -83,7 +83,7 @@ fn the_page_shows_what_happened() {
         "<span class=\"d\">sil</span>",
         "architecture = &quot;srf&quot;",
         "0123abcd",
-        "every batch and every utterance was used",
+        "Every batch and every utterance was used",
     ];
     for text in expected {
         assert!(html.contains(text), "`{text}` is not in {html}");
