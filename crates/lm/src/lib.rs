@@ -169,10 +169,13 @@ impl EstimateError {
         match self {
             Self::Symbol { .. } => Some("`--skip-symbols` leaves `<s>`, `</s>` and `<unk>` out".into()),
             Self::LongLine { .. } => Some("split the text into sentences, one per line".into()),
-            Self::NoSuchCount { order, .. } | Self::DiscountRange { order, .. } => Some(format!(
-                "the text is small or artificial: use more text, remove repeated lines, take an order below {order}, \
-                 or set discounts by hand with `--discount-fallback`"
-            )),
+            Self::NoSuchCount { order, .. } | Self::DiscountRange { order, .. } => {
+                let lower = if *order > 1 { format!("take an order below {order}, ") } else { String::new() };
+                Some(format!(
+                    "the text is small or artificial: use more text, remove repeated lines, {lower}or set discounts by \
+                     hand with `--discount-fallback`"
+                ))
+            }
             Self::Temp { .. } => Some("`--temp-dir` sets where temporary files go, `--memory` how soon".into()),
             Self::TooManyWords { order, .. } => Some(format!("take an order below {order}")),
             _ => None,
