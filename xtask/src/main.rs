@@ -1,7 +1,8 @@
-//! Development tasks: `cargo xtask api | ci | tidy | licences | golden FILE...`.
+//! Development tasks: `cargo xtask api | ci | deep [STEP...] | tidy | licences | golden FILE...`.
 
 mod api;
 mod ci;
+mod deep;
 mod golden;
 mod licences;
 mod tidy;
@@ -14,10 +15,11 @@ fn main() -> ExitCode {
     let outcome = match args.first().map(String::as_str) {
         Some("api") => api::write(&root()),
         Some("ci") => ci::run(&root()),
+        Some("deep") => deep::run(&root(), &args[1..]),
         Some("golden") => golden::run(&args[1..]),
         Some("licences") => licences::run(&root()),
         Some("tidy") => tidy::run(&root()),
-        _ => Err(anyhow::anyhow!("expected `api`, `ci`, `golden`, `licences` or `tidy`, found `{}`", args.join(" "))),
+        _ => Err(anyhow::anyhow!("expected `api`, `ci`, `deep`, `golden`, `licences` or `tidy`, found `{}`", args.join(" "))),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

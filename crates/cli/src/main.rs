@@ -87,6 +87,8 @@ fn main() -> ExitCode {
 }
 
 fn run(command: Command, out: &Printer) -> anyhow::Result<Exit> {
+    // A misspelt `SRF_ISA` is reported before anything is computed.
+    srf_kernels::isa()?;
     match command {
         Command::Demo(args) => commands::demo::run(args, out),
         Command::Transcribe(args) => commands::transcribe::run(*args, out),

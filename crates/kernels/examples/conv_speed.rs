@@ -1,5 +1,4 @@
-//! How fast the convolutions of the front end run on one core: nothing in, GFLOP/s beside those of a matrix product
-//! measured in the same run out.
+//! How fast the convolutions of SRF-7L run on one core, in GFLOP/s, compared with a matrix product in the same run.
 #![allow(clippy::print_stdout)]
 
 use std::hint::black_box;
@@ -42,11 +41,11 @@ fn measure(row: &Kernels<f32>, (name, conv, n_frames): (&str, Conv, usize), sgem
     println!("{:7} {name:6} spread   {:7.3} ms", row.name, seconds * 1e3);
     let mut grad = vec![0.0; conv.n_gradient()];
     report("dW", shortest(|| (row.conv_weight_gradient)(&conv, &x, &spread, n_frames, &mut grad)));
-    let mut grad_x = vec![0.0; x.len() - conv.width_in()];
+    let mut d_x = vec![0.0; x.len() - conv.width_in()];
     let mut used_up = spread.clone();
     let both = shortest(|| {
         used_up.copy_from_slice(&spread);
-        (row.conv_input_gradient)(&weights, &mut used_up, n_frames, 1, &mut grad_x);
+        (row.conv_input_gradient)(&weights, &mut used_up, n_frames, 1, &mut d_x);
     });
     report("dX", both - shortest(|| black_box(&mut used_up).copy_from_slice(&spread)));
 }

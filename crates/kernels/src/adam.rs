@@ -22,18 +22,18 @@ pub struct Adam {
 
 /// Updates parameters `x` and both means by the gradient, on all threads.
 #[track_caller]
-pub fn adam<E: Element>(kernels: &Kernels<E>, adam: Adam, grad: &[E], m: &mut [E], v: &mut [E], x: &mut [E]) {
+pub fn adam<E: Element>(kernels: &Kernels<E>, adam: Adam, gradient: &[E], m: &mut [E], v: &mut [E], x: &mut [E]) {
     let n = x.len();
-    assert!(grad.len() == n && m.len() == n && v.len() == n, "adam: {n} parameters, {} gradients", grad.len());
+    assert!(gradient.len() == n && m.len() == n && v.len() == n, "adam: {n} parameters, {} gradients", gradient.len());
     let chunks = x.par_chunks_mut(CHUNK).zip(m.par_chunks_mut(CHUNK)).zip(v.par_chunks_mut(CHUNK));
-    chunks.zip(grad.par_chunks(CHUNK)).for_each(|(((x, m), v), grad)| (kernels.adam)(adam, grad, m, v, x));
+    chunks.zip(gradient.par_chunks(CHUNK)).for_each(|(((x, m), v), gradient)| (kernels.adam)(adam, gradient, m, v, x));
 }
 
 #[inline(always)]
-pub(crate) fn update<E: Element>(adam: Adam, grad: &[E], m: &mut [E], v: &mut [E], x: &mut [E]) {
+pub(crate) fn update<E: Element>(adam: Adam, gradient: &[E], m: &mut [E], v: &mut [E], x: &mut [E]) {
     let [beta1, beta2, epsilon, step] = [adam.beta1, adam.beta2, adam.epsilon, adam.step].map(E::from_f64);
     let [rest1, rest2] = [1.0 - adam.beta1, 1.0 - adam.beta2].map(E::from_f64);
-    let values = x.iter_mut().zip(m.iter_mut().zip(v.iter_mut())).zip(grad);
+    let values = x.iter_mut().zip(m.iter_mut().zip(v.iter_mut())).zip(gradient);
     for ((x, (m, v)), &g) in values {
         *m = *m * beta1 + g * rest1;
         *v = *v * beta2 + g * g * rest2;
@@ -48,12 +48,12 @@ mod tests {
     #[test]
     fn every_row_gives_the_bits_of_the_definition_whatever_the_threads() {
         let n = CHUNK + 77;
-        let grad: Vec<f32> = (0..n).map(|i| (i as f32 * 0.37).sin()).collect();
+        let gradient: Vec<f32> = (0..n).map(|i| (i as f32 * 0.37).sin()).collect();
         let constants = Adam { beta1: 0.9, beta2: 0.98, epsilon: 1e-9, step: 1e-3 };
         let run = |kernels: &Kernels<f32>, n_threads: usize| {
             let (mut x, mut m, mut v) = (vec![0.5; n], vec![0.1; n], vec![0.2; n]);
             let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
-            pool.install(|| adam(kernels, constants, &grad, &mut m, &mut v, &mut x));
+            pool.install(|| adam(kernels, constants, &gradient, &mut m, &mut v, &mut x));
             (x, m, v)
         };
         let expected = run(&f32::rows()[0], 1);

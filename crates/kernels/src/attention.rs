@@ -3,8 +3,8 @@
 //! Saved for the backward pass: p.
 
 use crate::Element;
+use crate::element::sum;
 use crate::simd::{Vector, load_or, store};
-use crate::sum::sum;
 
 /// Replaces the scores of a row by their weights.
 pub(crate) fn forward<E: Element>(row: &mut [E], scale: E, penalty: &[E]) {
@@ -25,33 +25,24 @@ pub(crate) fn forward<E: Element>(row: &mut [E], scale: E, penalty: &[E]) {
 }
 
 /// As [`forward`], in vectors.
-///
-/// # Safety
-/// The processor has the instructions of `V`.
 #[inline(always)]
-pub(crate) unsafe fn forward_fast<V: Vector>(row: &mut [f32], scale: f32, penalty: &[f32]) {
-    /// Far below every score, and its exponential nothing beside theirs.
+pub(crate) fn forward_lanes<V: Vector>(row: &mut [f32], scale: f32, penalty: &[f32]) {
+    /// Far below every score, so that its exponential vanishes next to theirs.
     const NOTHING: f32 = -1e30;
     assert_eq!(row.len(), penalty.len(), "attention: a penalty for every score");
     let mut largest = V::splat(NOTHING);
     for k in (0..row.len()).step_by(V::LANES) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let score = load_or::<V>(row, k, NOTHING).mul_add(V::splat(scale), load_or(penalty, k, NOTHING));
-            largest = largest.max(score);
-            store(score, row, k);
-        }
+        let score = load_or::<V>(row, k, NOTHING).mul_add(V::splat(scale), load_or(penalty, k, NOTHING));
+        largest = largest.max(score);
+        store(score, row, k);
     }
     let (largest, mut total) = (V::splat(largest.largest()), V::zero());
     for k in (0..row.len()).step_by(V::LANES) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let score = load_or::<V>(row, k, NOTHING);
-            // The difference is 0, or NaN for what is not finite, which `exp` alone would hide.
-            let weight = score.sub(largest).exp().add(score.sub(score));
-            total = total.add(weight);
-            store(weight, row, k);
-        }
+        let score = load_or::<V>(row, k, NOTHING);
+        // The difference is 0, or NaN for what is not finite, which `exp` alone would hide.
+        let weight = score.sub(largest).exp().add(score.sub(score));
+        total = total.add(weight);
+        store(weight, row, k);
     }
     let share = 1.0 / total.sum();
     for weight in row {
@@ -61,11 +52,11 @@ pub(crate) unsafe fn forward_fast<V: Vector>(row: &mut [f32], scale: f32, penalt
 
 /// Replaces dp by ds, for the weights p.
 #[inline(always)]
-pub(crate) fn backward<E: Element>(weights: &[E], scale: E, grad: &mut [E]) {
-    assert_eq!(weights.len(), grad.len(), "attention: a gradient for every weight");
-    let common = sum(weights, grad, |p, g| p * g);
-    for (grad, &weight) in grad.iter_mut().zip(weights) {
-        *grad = (*grad - common) * weight * scale;
+pub(crate) fn backward<E: Element>(weights: &[E], scale: E, d_row: &mut [E]) {
+    assert_eq!(weights.len(), d_row.len(), "attention: a gradient for every weight");
+    let common = sum(weights, d_row, |p, g| p * g);
+    for (d_row, &weight) in d_row.iter_mut().zip(weights) {
+        *d_row = (*d_row - common) * weight * scale;
     }
 }
 
@@ -73,18 +64,18 @@ pub(crate) fn backward<E: Element>(weights: &[E], scale: E, grad: &mut [E]) {
 mod tests {
     use super::*;
     use crate::check::{dot, gradient_error};
-    use crate::random::Random;
+    use crate::tests::Random;
 
     #[test]
     fn gradients_equal_finite_differences() {
         let n = 7;
-        let mut random = Random(1);
+        let mut random = Random::new(1);
         let [scores, penalty, slopes] = [0; 3].map(|_| random.numbers::<f64>(n, 2.0));
         let mut weights = scores.clone();
         forward(&mut weights, 0.7, &penalty);
-        let mut grad = slopes.clone();
-        backward(&weights, 0.7, &mut grad);
-        let error = gradient_error(&scores, &grad, |moved| {
+        let mut d_row = slopes.clone();
+        backward(&weights, 0.7, &mut d_row);
+        let error = gradient_error(&scores, &d_row, |moved| {
             let mut weights = moved.to_vec();
             forward(&mut weights, 0.7, &penalty);
             dot(&weights, &slopes)
@@ -96,21 +87,21 @@ mod tests {
     #[test]
     fn every_row_of_the_table_gives_weights_that_sum_to_one_as_the_definition_does() {
         for n in [1, 2, 15, 16, 17, 33, 75, 400] {
-            let mut random = Random(n as u64);
+            let mut random = Random::new(n as u64);
             let [scores, penalty, slopes] = [0; 3].map(|_| random.numbers::<f32>(n, 8.0));
             let run = |row: &crate::Kernels<f32>| {
-                let (mut weights, mut grad) = (scores.clone(), slopes.clone());
+                let (mut weights, mut d_row) = (scores.clone(), slopes.clone());
                 (row.attention_forward)(&mut weights, 0.5, &penalty);
-                (row.attention_backward)(&weights, 0.5, &mut grad);
-                (weights, grad)
+                (row.attention_backward)(&weights, 0.5, &mut d_row);
+                (weights, d_row)
             };
             let expected = run(&f32::rows()[0]);
             for row in f32::rows() {
-                let (weights, grad) = run(row);
+                let (weights, d_row) = run(row);
                 // Up to 400 weights that are each good to a few units in the last place of at most 1.
                 let total: f32 = weights.iter().sum();
                 assert!((total - 1.0).abs() < 1e-5, "{} at {n}: {total}", row.name);
-                let pairs = weights.iter().zip(&expected.0).chain(grad.iter().zip(&expected.1));
+                let pairs = weights.iter().zip(&expected.0).chain(d_row.iter().zip(&expected.1));
                 let worst = pairs.fold(0.0f32, |worst, (a, b)| worst.max((a - b).abs()));
                 assert!(worst < 4e-6, "{} at {n}: {worst}", row.name);
             }

@@ -43,7 +43,7 @@ impl<E: Element> Deref for Buffer<E> {
     type Target = [E];
 
     fn deref(&self) -> &[E] {
-        // SAFETY: `Line` is `repr(C)` around an array, so the lines are `BLOCK` times as many elements in a row, and
+        // SAFETY: BOUNDS, `Line` is `repr(C)` around an array, so the lines are `BLOCK` times as many elements in a row, and
         // `resize` keeps `len` within them.
         unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.len) }
     }
@@ -51,7 +51,7 @@ impl<E: Element> Deref for Buffer<E> {
 
 impl<E: Element> DerefMut for Buffer<E> {
     fn deref_mut(&mut self) -> &mut [E] {
-        // SAFETY: as in `deref`, and the borrow of `self` is exclusive.
+        // SAFETY: as in `deref`; DISJOINT, the borrow of `self` is exclusive.
         unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.len) }
     }
 }

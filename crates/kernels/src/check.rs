@@ -1,11 +1,11 @@
-//! What tests of gradients share: a loss and a gradient in, how far the gradient is from central differences out.
+//! Gradient checks: how far a gradient is from the central differences of its loss.
 
 use crate::Element;
 
 /// Steps of the differences: over the larger ones there is less rounding, over the smaller ones fewer kinks.
 const STEPS: [f64; 4] = [1e-4, 1e-5, 1e-6, 1e-7];
 
-/// An error of the size of rounding: no other step can tell more.
+/// An error of the size of rounding: other steps would not show more.
 const ROUNDING: f64 = 1e-9;
 
 /// The largest distance between `gradient` and the central differences of `loss` at `x`, relative to the largest

@@ -1,4 +1,4 @@
-//! Connectionist temporal classification: logits and labels in, the loss and its gradient out.
+//! Connectionist temporal classification (CTC): the loss of a labelling, and its gradient; log-softmax.
 //!
 //! The loss is -log of the summed probability of all alignments: sequences of one class a frame that become the labels
 //! when repeats are merged and blanks removed.
@@ -51,11 +51,11 @@ pub fn ctc<E: Element>(
     blank: usize,
     labels: &[u32],
     scratch: &mut CtcScratch,
-    grad: &mut [E],
+    d_logits: &mut [E],
 ) -> CtcLoss {
     assert!(blank < n_classes && logits.len().is_multiple_of(n_classes), "ctc: {n_classes} classes, blank {blank}");
-    assert_eq!(logits.len(), grad.len(), "ctc: gradients");
-    grad.fill(E::ZERO);
+    assert_eq!(logits.len(), d_logits.len(), "ctc: gradients");
+    d_logits.fill(E::ZERO);
     if let Some(position) = labels.iter().position(|&l| l as usize == blank || l as usize >= n_classes) {
         return CtcLoss::BadLabel { position };
     }
@@ -69,9 +69,9 @@ pub fn ctc<E: Element>(
     let lattice = Lattice { n_frames, n_classes, blank, labels };
     scratch.log_probs.clear();
     scratch.log_probs.extend(logits.iter().map(|logit| logit.to_f64()));
-    lattice.normalise(&mut scratch.log_probs);
+    lattice.normalize(&mut scratch.log_probs);
     let log_likelihood = lattice.forward(&scratch.log_probs, &mut scratch.alpha);
-    lattice.backward(scratch, log_likelihood, grad);
+    lattice.backward(scratch, log_likelihood, d_logits);
     CtcLoss::Value(-log_likelihood)
 }
 
@@ -107,7 +107,7 @@ impl Lattice<'_> {
     }
 
     /// Logits to log-probabilities, in place.
-    fn normalise(&self, logits: &mut [f64]) {
+    fn normalize(&self, logits: &mut [f64]) {
         for row in logits.chunks_exact_mut(self.n_classes) {
             let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             let log_sum = row.iter().map(|x| (x - largest).exp()).sum::<f64>().ln();
@@ -140,7 +140,7 @@ impl Lattice<'_> {
     }
 
     /// Runs beta backwards, one frame kept at a time, and writes the gradient.
-    fn backward<E: Element>(&self, scratch: &mut CtcScratch, log_likelihood: f64, grad: &mut [E]) {
+    fn backward<E: Element>(&self, scratch: &mut CtcScratch, log_likelihood: f64, d_logits: &mut [E]) {
         let CtcScratch { log_probs, alpha, beta: [beta, next] } = scratch;
         let n_states = self.n_states();
         for buffer in [&mut *beta, &mut *next] {
@@ -153,8 +153,8 @@ impl Lattice<'_> {
         for t in (0..self.n_frames).rev() {
             let log_probs_now = &mut log_probs[t * self.n_classes..][..self.n_classes];
             let alpha = &alpha[t * n_states..][..n_states];
-            let grad = &mut grad[t * self.n_classes..][..self.n_classes];
-            self.write_gradient(log_probs_now, alpha, beta, log_likelihood, grad);
+            let d_logits = &mut d_logits[t * self.n_classes..][..self.n_classes];
+            self.write_gradient(log_probs_now, alpha, beta, log_likelihood, d_logits);
             for (s, next) in next.iter_mut().enumerate() {
                 *next = beta[s] + log_probs_now[self.class(s)];
             }
@@ -174,16 +174,16 @@ impl Lattice<'_> {
         alpha: &[f64],
         beta: &[f64],
         log_likelihood: f64,
-        grad: &mut [E],
+        d_logits: &mut [E],
     ) {
-        for (grad, log_prob) in grad.iter_mut().zip(log_probs) {
-            *grad = E::from_f64(log_prob.exp());
+        for (d_logits, log_prob) in d_logits.iter_mut().zip(log_probs) {
+            *d_logits = E::from_f64(log_prob.exp());
         }
         for (s, (alpha, beta)) in alpha.iter().zip(beta).enumerate() {
             let log_posterior = alpha + beta - log_likelihood;
             // Most states are out of reach at most frames.
             if log_posterior > -40.0 {
-                grad[self.class(s)] -= E::from_f64(log_posterior.exp());
+                d_logits[self.class(s)] -= E::from_f64(log_posterior.exp());
             }
         }
     }
@@ -197,8 +197,24 @@ fn log_add(a: f64, b: f64, c: f64) -> f64 {
         return largest;
     }
     // The largest of the three adds exactly 1; the others mostly nothing.
-    let part = |x: f64| if x - largest < -40.0 { 0.0 } else { (x - largest).exp() };
+    let part = |x: f64| {
+        if x - largest < -40.0 { 0.0 } else { (x - largest).exp() }
+    };
     largest + (part(a) + part(b) + part(c)).ln()
+}
+
+/// The log-probabilities of rows of `n_classes` logits: `y[k] = x[k] - log(sum over j of exp(x[j]))`.
+///
+/// There is no backward pass: [`ctc`] has its own gradient with respect to logits.
+pub fn log_softmax<E: Element>(logits: &[E], n_classes: usize, log_probs: &mut [E]) {
+    for (logits, log_probs) in logits.chunks_exact(n_classes).zip(log_probs.chunks_exact_mut(n_classes)) {
+        let largest = logits.iter().copied().fold(E::NEG_INFINITY, E::max);
+        let sum: E = logits.iter().map(|&logit| (logit - largest).exp()).sum();
+        let log_sum = sum.ln();
+        for (log_prob, &logit) in log_probs.iter_mut().zip(logits) {
+            *log_prob = logit - largest - log_sum;
+        }
+    }
 }
 
 #[cfg(test)]

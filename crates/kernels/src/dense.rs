@@ -1,4 +1,4 @@
-//! The dense layer y = x W + b on rows.
+//! The dense layer y = x W + b on rows, and matrix products on slices with strides.
 //!
 //! # Shapes
 //! - x `[rows][n_in]`, W `[n_in][n_out]`, b `[n_out]`, y `[rows][n_out]`
@@ -6,13 +6,14 @@
 //! Saved for the backward pass: x.
 //! The forward pass computes each row by the same operations whatever the number of rows in the call, so frames one by
 //! one and all at once give the same bits; the backward pass, which only training uses, need not.
+//! A product runs on one thread: threads belong to the caller.
 
-use crate::conv::fast::{Grid, Panels, Steps, sweep};
+use gemm::Parallelism;
+
 use crate::conv::pack_panels;
-use crate::conv::tile::Segment;
-use crate::product::{View, product};
+use crate::conv::tiles::{Grid, Panels, Segment, Steps, sweep};
+use crate::element::accumulate;
 use crate::simd::Vector;
-use crate::sum::accumulate;
 use crate::{BLOCK, Buffer, Element};
 
 /// The weights of a dense layer, packed once a step or once at load.
@@ -64,12 +65,9 @@ pub(crate) fn forward<E: Element>(weights: &DenseWeights<E>, x: &[E], y: &mut [E
     }
 }
 
-/// The forward pass in vectors.
-///
-/// # Safety
-/// The processor has the instructions of `V`.
+/// The forward pass in tiles of vectors.
 #[inline(always)]
-pub(crate) unsafe fn forward_fast<V: Vector, const N: usize>(weights: &DenseWeights<f32>, x: &[f32], y: &mut [f32]) {
+pub(crate) fn forward_tiles<V: Vector, const N: usize>(weights: &DenseWeights<f32>, x: &[f32], y: &mut [f32]) {
     let n_rows = weights.check(x.len(), y.len());
     let (n_in, n_out) = (weights.n_in, weights.n_out);
     let steps = |row| Steps { first: 0, row, col: 0 };
@@ -77,27 +75,24 @@ pub(crate) unsafe fn forward_fast<V: Vector, const N: usize>(weights: &DenseWeig
     let panels =
         Panels { values: &weights.panels, n_taps: n_in, n_lanes: weights.bias.len(), n_wanted: n_out, n_branches: 1 };
     let segments = [Segment { input: 0, tap: 0, len: n_in }];
-    // SAFETY: the caller's promise.
-    unsafe {
-        sweep::<V, N>(&grid, x, &segments, &panels, |at, lane, width, sums| {
-            let width = width.min(n_out - lane);
-            let y = &mut y[at + lane..][..width];
-            for ((y, sum), bias) in y.iter_mut().zip(sums).zip(&weights.bias[lane..]) {
-                *y = sum + bias;
-            }
-        });
-    }
+    sweep::<V, N>(&grid, x, &segments, &panels, |at, lane, width, sums| {
+        let width = width.min(n_out - lane);
+        let y = &mut y[at + lane..][..width];
+        for ((y, sum), bias) in y.iter_mut().zip(sums).zip(&weights.bias[lane..]) {
+            *y = sum + bias;
+        }
+    });
 }
 
 /// Writes the gradient of the input: dx = dy W^T.
 #[track_caller]
-pub fn dense_input_gradient<E: Element>(kernel: &[E], n_out: usize, grad_y: &[E], grad_x: &mut [E]) {
-    let shape = [grad_y.len() / n_out, kernel.len() / n_out, n_out];
+pub fn dense_input_gradient<E: Element>(kernel: &[E], n_out: usize, d_y: &[E], d_x: &mut [E]) {
+    let shape = [d_y.len() / n_out, kernel.len() / n_out, n_out];
     let kernel = View { data: kernel, row: 1, col: n_out };
-    product(shape, View { data: grad_y, row: n_out, col: 1 }, kernel, false, grad_x);
+    product(shape, View { data: d_y, row: n_out, col: 1 }, kernel, false, d_x);
 }
 
-/// Adds to the rows of inputs `first..` of the gradient of the kernel, as many as `grad` holds: dW = x^T dy.
+/// Adds to the rows of inputs `first..` of the gradient of the kernel, as many as `d_kernel` holds: dW = x^T dy.
 ///
 /// All frames in one product: the packing of dy is paid once for the rows of a call, so let them be many.
 #[track_caller]
@@ -105,28 +100,95 @@ pub fn dense_kernel_gradient<E: Element>(
     x: &[E],
     n_in: usize,
     first: usize,
-    grad_y: &[E],
+    d_y: &[E],
     n_out: usize,
-    grad: &mut [E],
+    d_kernel: &mut [E],
 ) {
-    let (n_rows, n_frames) = (grad.len() / n_out, grad_y.len() / n_out);
+    let (n_rows, n_frames) = (d_kernel.len() / n_out, d_y.len() / n_out);
     assert!(
-        n_frames * n_in == x.len() && n_frames * n_out == grad_y.len() && first + n_rows <= n_in,
+        n_frames * n_in == x.len() && n_frames * n_out == d_y.len() && first + n_rows <= n_in,
         "dense: {} inputs, {} outputs, {} weights",
         x.len(),
-        grad_y.len(),
-        grad.len()
+        d_y.len(),
+        d_kernel.len()
     );
     if n_frames > 0 {
         let x = View { data: &x[first..], row: 1, col: n_in };
-        product([n_rows, n_out, n_frames], x, View { data: grad_y, row: n_out, col: 1 }, true, grad);
+        product([n_rows, n_out, n_frames], x, View { data: d_y, row: n_out, col: 1 }, true, d_kernel);
     }
 }
 
 /// Adds the gradient of the bias: the sum of dy over the rows.
-pub fn dense_bias_gradient<E: Element>(grad_y: &[E], grad_bias: &mut [E]) {
-    for grad_y in grad_y.chunks_exact(grad_bias.len()) {
-        accumulate(grad_y, grad_bias);
+pub fn dense_bias_gradient<E: Element>(d_y: &[E], d_bias: &mut [E]) {
+    for d_y in d_y.chunks_exact(d_bias.len()) {
+        accumulate(d_y, d_bias);
+    }
+}
+
+/// A matrix inside a slice.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a, E> {
+    /// The values, element (i, j) at `i * row + j * col`.
+    pub data: &'a [E],
+    /// From row to row.
+    pub row: usize,
+    /// From column to column.
+    pub col: usize,
+}
+
+impl<E> View<'_, E> {
+    fn holds(&self, n_rows: usize, n_cols: usize) -> bool {
+        n_rows == 0 || n_cols == 0 || (n_rows - 1) * self.row + (n_cols - 1) * self.col < self.data.len()
+    }
+}
+
+/// Writes (or adds, if `adds`) the product of `a` (m by k) and `b` (k by n) to `out` (m by n, row by row).
+///
+/// `shape` is [m, n, k].
+#[track_caller]
+pub fn product<E: Element>(shape: [usize; 3], a: View<'_, E>, b: View<'_, E>, adds: bool, out: &mut [E]) {
+    assert_eq!(out.len(), shape[0] * shape[1], "product: values of the result");
+    product_into(shape, a, b, adds, out, shape[1]);
+}
+
+/// As [`product`], for an `out` whose rows begin `row` values apart.
+#[track_caller]
+pub fn product_into<E: Element>(
+    shape: [usize; 3],
+    a: View<'_, E>,
+    b: View<'_, E>,
+    adds: bool,
+    out: &mut [E],
+    row: usize,
+) {
+    let [m, n, k] = shape;
+    let holds = n <= row && View { data: out, row, col: 1 }.holds(m, n);
+    assert!(a.holds(m, k) && b.holds(k, n) && holds, "product: {m} x {k} by {k} x {n} beyond a slice");
+    let strides = [a.col, a.row, b.col, b.row].map(|stride| stride as isize);
+    let kept = if adds { E::ONE } else { E::ZERO };
+    // SAFETY: BOUNDS, the three matrices lie inside their slices as asserted.
+    unsafe {
+        gemm::gemm(
+            m,
+            n,
+            k,
+            out.as_mut_ptr(),
+            1,
+            row as isize,
+            adds,
+            a.data.as_ptr(),
+            strides[0],
+            strides[1],
+            b.data.as_ptr(),
+            strides[2],
+            strides[3],
+            kept,
+            E::ONE,
+            false,
+            false,
+            false,
+            Parallelism::None,
+        );
     }
 }
 

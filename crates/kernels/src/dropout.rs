@@ -1,9 +1,11 @@
-//! Dropout by counting: where an element stands in, whether it is kept out.
+//! Dropout that is computed from the position of an element instead of being stored.
 //!
 //! The decision for element `i` is a hash of `i` and of a key made of the seed, the layer and the utterance, so it
-//! depends neither on threads nor on batch mates and need not be stored.
+//! depends neither on threads nor on the batch and need not be stored.
 //! One hash of 32 bits makes two decisions of 16 bits each; the rate is therefore a multiple of 2^-16, and kept values
 //! are scaled by 1 / (1 - rate) of that rounded rate, which leaves the expectation as it was.
+
+use srf_base::random::scramble;
 
 use crate::Element;
 
@@ -20,12 +22,12 @@ pub struct Dropout {
 impl Dropout {
     /// Drops `rate` of the elements, or nothing (`None`) at rate 0, where dropout costs nothing.
     ///
-    /// `seed` is that of the step, `layer` tells layers apart, `utterance` names the utterance whatever its batch.
+    /// `seed` is that of the step, `layer` and `utterance` are numbers that are the same in every batch.
     #[track_caller]
     pub fn new(rate: f64, seed: u64, layer: u32, utterance: u64) -> Option<Self> {
         assert!((0.0..1.0).contains(&rate), "dropout rate {rate}, expected at least 0 and less than 1");
         let threshold = ((rate * 65536.0).round() as u32).min(65535);
-        let key = mix64(mix64(mix64(seed) ^ u64::from(layer)) ^ utterance);
+        let key = scramble(scramble(scramble(seed) ^ u64::from(layer)) ^ utterance);
         (threshold > 0).then_some(Self { key: [key as u32, (key >> 32) as u32], threshold, first: 0 })
     }
 
@@ -86,13 +88,6 @@ fn mix32(index: u32, key: [u32; 2]) -> u32 {
     x ^= (x >> 15) ^ key[1];
     x = x.wrapping_mul(0x846c_a68b);
     x ^ (x >> 16)
-}
-
-fn mix64(word: u64) -> u64 {
-    let mut x = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
-//! The two number types: `f32`, which the networks run in, and `f64`, in which gradients are checked.
+//! The two number types: `f32`, which the networks run in, and `f64`, in which gradients are checked; sums of them.
 
 use std::fmt::Debug;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};
 
-use crate::table::Kernels;
+use crate::table::{self, Kernels};
 use crate::{BLOCK, simd};
 
 /// A floating-point number that every operation of this crate is defined for.
@@ -55,10 +55,11 @@ pub trait Element:
     /// Every implementation that this machine can run, the definition (`scalar`) first and the fastest last.
     fn rows() -> &'static [Kernels<Self>];
 
-    /// The fastest implementation that this machine can run.
-    fn kernels() -> &'static Kernels<Self> {
-        Self::rows().last().expect("the scalar row is always there")
-    }
+    /// The implementation in use: the fastest, unless `SRF_ISA` names another one.
+    ///
+    /// # Panics
+    /// If it names none that this machine can run, see [`isa`](crate::isa).
+    fn kernels() -> &'static Kernels<Self>;
 }
 
 macro_rules! element {
@@ -76,18 +77,6 @@ macro_rules! element {
             self as f64
         }
         #[inline]
-        fn exp(self) -> Self {
-            <$float>::exp(self)
-        }
-        #[inline]
-        fn ln(self) -> Self {
-            <$float>::ln(self)
-        }
-        #[inline]
-        fn sqrt(self) -> Self {
-            <$float>::sqrt(self)
-        }
-        #[inline]
         fn max(self, other: Self) -> Self {
             <$float>::max(self, other)
         }
@@ -99,6 +88,13 @@ macro_rules! element {
         fn is_finite(self) -> bool {
             <$float>::is_finite(self)
         }
+        element!($float: exp ln sqrt);
+    };
+    ($float:ty: $($function:ident)*) => {
+        $(#[inline]
+        fn $function(self) -> Self {
+            <$float>::$function(self)
+        })*
     };
 }
 
@@ -111,7 +107,11 @@ impl Element for f32 {
     }
 
     fn rows() -> &'static [Kernels<Self>] {
-        crate::table::rows_f32()
+        table::rows_f32()
+    }
+
+    fn kernels() -> &'static Kernels<Self> {
+        table::chosen_f32()
     }
 }
 
@@ -124,6 +124,44 @@ impl Element for f64 {
     }
 
     fn rows() -> &'static [Kernels<Self>] {
-        crate::table::rows_f64()
+        table::rows_f64()
+    }
+
+    fn kernels() -> &'static Kernels<Self> {
+        &table::rows_f64()[0]
+    }
+}
+
+/// The sum of `term(x[i], y[i])` in a fixed order that fills vectors: sixteen running sums, then halves upon halves.
+#[inline(always)]
+pub(crate) fn sum<E: Element>(x: &[E], y: &[E], term: impl Fn(E, E) -> E) -> E {
+    let mut sums = [E::ZERO; BLOCK];
+    let (x_blocks, x_rest) = x.as_chunks::<BLOCK>();
+    let (y_blocks, y_rest) = y.as_chunks::<BLOCK>();
+    for (x, y) in x_blocks.iter().zip(y_blocks) {
+        for i in 0..BLOCK {
+            sums[i] += term(x[i], y[i]);
+        }
+    }
+    for (sum, (&x, &y)) in sums.iter_mut().zip(x_rest.iter().zip(y_rest)) {
+        *sum += term(x, y);
+    }
+    let mut n = BLOCK;
+    while n > 1 {
+        n /= 2;
+        for i in 0..n {
+            let upper = sums[i + n];
+            sums[i] += upper;
+        }
+    }
+    sums[0]
+}
+
+/// Adds `from` to `to`, element by element.
+#[inline(always)]
+pub(crate) fn accumulate<E: Element>(from: &[E], to: &mut [E]) {
+    assert_eq!(from.len(), to.len(), "accumulate: lengths");
+    for (to, &from) in to.iter_mut().zip(from) {
+        *to += from;
     }
 }

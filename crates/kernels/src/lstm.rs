@@ -34,24 +34,24 @@ pub(crate) fn forward<E: Element>(
     }
 }
 
-/// Replaces the `gates` of the forward pass by the gradient of z, and `grad_cells` by the gradient of the cells before.
+/// Replaces the `gates` of the forward pass by the gradient of z, and `d_cells` by the gradient of the cells before.
 pub(crate) fn backward<E: Element>(
     gates: &mut [E],
     cells_before: &[E],
     cells: &[E],
-    grad_outputs: &[E],
-    grad_cells: &mut [E],
+    d_outputs: &[E],
+    d_cells: &mut [E],
 ) {
-    let n = check(gates.len(), cells_before.len(), cells.len(), grad_outputs.len());
+    let n = check(gates.len(), cells_before.len(), cells.len(), d_outputs.len());
     for k in 0..n {
         let [i, f, g, o] = [0, 1, 2, 3].map(|part| gates[part * n + k]);
         let squeezed = tanh(cells[k]);
-        let grad_cell = grad_cells[k] + grad_outputs[k] * o * (E::ONE - squeezed * squeezed);
-        gates[k] = grad_cell * g * (i * (E::ONE - i));
-        gates[n + k] = grad_cell * cells_before[k] * (f * (E::ONE - f));
-        gates[2 * n + k] = grad_cell * i * (E::ONE - g * g);
-        gates[3 * n + k] = grad_outputs[k] * squeezed * (o * (E::ONE - o));
-        grad_cells[k] = grad_cell * f;
+        let d_cell = d_cells[k] + d_outputs[k] * o * (E::ONE - squeezed * squeezed);
+        gates[k] = d_cell * g * (i * (E::ONE - i));
+        gates[n + k] = d_cell * cells_before[k] * (f * (E::ONE - f));
+        gates[2 * n + k] = d_cell * i * (E::ONE - g * g);
+        gates[3 * n + k] = d_outputs[k] * squeezed * (o * (E::ONE - o));
+        d_cells[k] = d_cell * f;
     }
 }
 
@@ -91,11 +91,8 @@ fn tanh_fast<V: Vector>(x: V) -> V {
 }
 
 /// As [`forward`], in vectors.
-///
-/// # Safety
-/// The processor has the instructions of `V`.
 #[inline(always)]
-pub(crate) unsafe fn forward_fast<V: Vector>(
+pub(crate) fn forward_lanes<V: Vector>(
     gates: &mut [f32],
     recurrent: &[f32],
     cells_before: &[f32],
@@ -106,66 +103,53 @@ pub(crate) unsafe fn forward_fast<V: Vector>(
     let [i, f, g, o] = quarters(gates, n);
     let [ri, rf, rg, ro] = [0, 1, 2, 3].map(|part| &recurrent[part * n..(part + 1) * n]);
     for k in (0..n).step_by(V::LANES) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let zi = load::<V>(i, k).add(load(ri, k));
-            let zf = load::<V>(f, k).add(load(rf, k));
-            let zg = load::<V>(g, k).add(load(rg, k));
-            let zo = load::<V>(o, k).add(load(ro, k));
-            let [input, forget, output] = [sigmoid_fast(zi), sigmoid_fast(zf), sigmoid_fast(zo)];
-            let candidate = tanh_fast(zg);
-            let cell = forget.mul_add(load(cells_before, k), input.mul(candidate));
-            store(input, i, k);
-            store(forget, f, k);
-            store(candidate, g, k);
-            store(output, o, k);
-            store(cell, cells, k);
-            store(output.mul(tanh_fast(cell)), outputs, k);
-        }
+        let zi = load::<V>(i, k).add(load(ri, k));
+        let zf = load::<V>(f, k).add(load(rf, k));
+        let zg = load::<V>(g, k).add(load(rg, k));
+        let zo = load::<V>(o, k).add(load(ro, k));
+        let [input, forget, output] = [sigmoid_fast(zi), sigmoid_fast(zf), sigmoid_fast(zo)];
+        let candidate = tanh_fast(zg);
+        let cell = forget.mul_add(load(cells_before, k), input.mul(candidate));
+        store(input, i, k);
+        store(forget, f, k);
+        store(candidate, g, k);
+        store(output, o, k);
+        store(cell, cells, k);
+        store(output.mul(tanh_fast(cell)), outputs, k);
     }
 }
 
 /// As [`backward`], in vectors.
-///
-/// # Safety
-/// The processor has the instructions of `V`.
 #[inline(always)]
-pub(crate) unsafe fn backward_fast<V: Vector>(
+pub(crate) fn backward_lanes<V: Vector>(
     gates: &mut [f32],
     cells_before: &[f32],
     cells: &[f32],
-    grad_outputs: &[f32],
-    grad_cells: &mut [f32],
+    d_outputs: &[f32],
+    d_cells: &mut [f32],
 ) {
-    let n = check(gates.len(), cells_before.len(), cells.len(), grad_outputs.len());
-    assert_eq!(grad_cells.len(), n, "lstm: gradients of cells");
+    let n = check(gates.len(), cells_before.len(), cells.len(), d_outputs.len());
+    assert_eq!(d_cells.len(), n, "lstm: gradients of cells");
     let [i, f, g, o] = quarters(gates, n);
     let one = V::splat(1.0);
     for k in (0..n).step_by(V::LANES) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let [input, forget, candidate, output]: [V; 4] = [load(i, k), load(f, k), load(g, k), load(o, k)];
-            let squeezed = tanh_fast(load::<V>(cells, k));
-            let grad_output: V = load(grad_outputs, k);
-            let slope = one.sub(squeezed.mul(squeezed));
-            let grad_cell = grad_output.mul(output).mul_add(slope, load(grad_cells, k));
-            store(grad_cell.mul(candidate).mul(input.mul(one.sub(input))), i, k);
-            store(grad_cell.mul(load(cells_before, k)).mul(forget.mul(one.sub(forget))), f, k);
-            store(grad_cell.mul(input).mul(one.sub(candidate.mul(candidate))), g, k);
-            store(grad_output.mul(squeezed).mul(output.mul(one.sub(output))), o, k);
-            store(grad_cell.mul(forget), grad_cells, k);
-        }
+        let [input, forget, candidate, output]: [V; 4] = [load(i, k), load(f, k), load(g, k), load(o, k)];
+        let squeezed = tanh_fast(load::<V>(cells, k));
+        let d_output: V = load(d_outputs, k);
+        let slope = one.sub(squeezed.mul(squeezed));
+        let d_cell = d_output.mul(output).mul_add(slope, load(d_cells, k));
+        store(d_cell.mul(candidate).mul(input.mul(one.sub(input))), i, k);
+        store(d_cell.mul(load(cells_before, k)).mul(forget.mul(one.sub(forget))), f, k);
+        store(d_cell.mul(input).mul(one.sub(candidate.mul(candidate))), g, k);
+        store(d_output.mul(squeezed).mul(output.mul(one.sub(output))), o, k);
+        store(d_cell.mul(forget), d_cells, k);
     }
 }
 
 /// A vector of `from[at..]`, zeros beyond its end.
-///
-/// # Safety
-/// The processor has the instructions of `V`.
 #[inline(always)]
-unsafe fn load<V: Vector>(from: &[f32], at: usize) -> V {
-    // SAFETY: the caller's promise.
-    unsafe { load_or(from, at, 0.0) }
+fn load<V: Vector>(from: &[f32], at: usize) -> V {
+    load_or(from, at, 0.0)
 }
 
 #[inline(always)]

@@ -1,4 +1,4 @@
-//! Routing between two capsule layers: input poses and weights in, output poses out, and the way back.
+//! Routing between two capsule layers, forward and backward.
 //!
 //! For every slice (output frame) and every pair of an input capsule i and an output capsule j there is a vote
 //! `u_ij = W_ij x_i + b_ij`. Routing decides how much each vote counts. With `v` the slice's outputs,
@@ -12,28 +12,20 @@
 //! With `v` starting at zero the first pass has equal couplings, which is dynamic routing (DR); with `v` carried from
 //! slice to slice it is the paper's sequential dynamic routing (SDR). One routine does both.
 //!
-//! Other routings, which the same layer can have instead, are the [`family`]; [`Router`] is the one way to any of them.
+//! Other routings, which the same layer can have instead, are the [`variants`]; [`Router`] is the way to any of them.
 //!
 //! The backward pass runs in two phases. The first walks back in time, recomputes the votes of a slice, and keeps of
 //! it only couplings `c`, the gradients `D` of `r`, and `ds`. The second rebuilds the gradients of the votes,
 //! `du_ij = c_ij ds_j + D_ij v_j`, block by block, and forms `dW` and `dx`. Votes are never held for a sequence.
 
-pub mod family;
-mod fused;
-mod router;
-mod scalar;
+pub(crate) mod fused;
+pub(crate) mod scalar;
 #[cfg(test)]
 mod tests;
+pub mod variants;
 
-#[cfg(target_arch = "aarch64")]
-pub(crate) use fused::neon;
-#[cfg(target_arch = "x86_64")]
-pub(crate) use fused::{avx2, avx512};
-pub use router::{Router, RouterGradient};
-pub(crate) use scalar::{backward as scalar_backward, forward as scalar_forward};
-
-use crate::buffer::Buffer;
-use crate::{BLOCK, Element};
+use self::variants::RoutingVariant;
+use crate::{BLOCK, Buffer, Element};
 
 /// Added to a square before its root is taken.
 pub const SQUASH_EPSILON: f64 = 1e-7;
@@ -111,6 +103,15 @@ impl<E: Element> Packed<E> {
         Self { weights: Buffer::zeros(n * routing.depth_in), biases: Buffer::zeros(n) }
     }
 
+    /// Panics unless these have the size for `routing`.
+    #[track_caller]
+    fn check(&self, routing: &Routing, what: &str) {
+        let n = routing.n_in * routing.packed_len();
+        assert!(n > 0 && routing.depth_in > 0, "routing without capsules: {routing:?}");
+        let found = [self.weights.len(), self.biases.len()];
+        assert_eq!(found, [n * routing.depth_in, n], "routing: packed {what} of another layer");
+    }
+
     /// Takes `weights [n_in, n_out, depth_out, depth_in]` and `biases [n_in, n_out, depth_out]`.
     pub fn pack(&mut self, routing: &Routing, weights: &[E], biases: &[E]) {
         let Routing { n_in, n_out, depth_in, depth_out, .. } = *routing;
@@ -156,7 +157,7 @@ fn gather<E: Element>(from: &[E], to: &mut [E]) {
     }
 }
 
-/// One utterance on its way forward.
+/// What the forward pass of an utterance reads and writes.
 pub struct Utterance<'a, E> {
     /// Slices to route.
     pub n_slices: usize,
@@ -169,7 +170,7 @@ pub struct Utterance<'a, E> {
     pub outputs: &'a mut [E],
     /// What the backward pass wants of the sums `s`: [`Saved::len`] floats, or empty if there will be none.
     pub saved: &'a mut [E],
-    /// Where to write what the routing decided, if anybody looks.
+    /// Where to write what the routing decided, if wanted.
     pub tap: Option<Tap<'a, E>>,
 }
 
@@ -191,17 +192,17 @@ impl Saved {
     }
 }
 
-/// One utterance on its way back.
+/// What the backward pass of an utterance reads and writes.
 pub struct UtteranceBack<'a, E> {
     /// As in the forward pass.
     pub n_slices: usize,
-    /// As in the forward pass.
+    /// `inputs`, `state`, `outputs` and `saved` of the forward pass.
     pub inputs: &'a [E],
-    /// As in the forward pass.
+    /// As above.
     pub state: &'a [E],
-    /// As the forward pass left them.
+    /// As above.
     pub outputs: &'a [E],
-    /// As the forward pass left it.
+    /// As above.
     pub saved: &'a [E],
     /// Gradient of the outputs.
     pub d_outputs: &'a [E],
@@ -226,34 +227,26 @@ impl GradientPaths {
 /// Memory that routing reuses from call to call.
 #[derive(Default)]
 pub struct Workspace<E> {
-    /// For each task, its own scratch.
+    /// The scratch of each task.
     tasks: Vec<Buffer<E>>,
     /// Added to r at the start: 0, or never for lanes that are no class or padding.
     start: Buffer<E>,
     /// 1 for the lanes that may have a coupling, 0 for the others.
     valid: Buffer<E>,
-    /// Couplings and gradients of r, side by side: `[slices, terms, n_in, 2, n_lanes]`. The first phase of the way
-    /// back writes it from end to end, slice by slice.
+    /// Couplings and gradients of r, side by side: `[slices, terms, n_in, 2, n_lanes]`. The first phase of the backward
+    /// pass writes it from end to end, slice by slice.
     couplings: Buffer<E>,
     /// Gradients of the sums, then the poses they agreed with: `[slices, terms, packed]` each.
     d_sums: Buffer<E>,
     agreed: Buffer<E>,
-    /// For each task of the family, its own scratch.
-    family: Vec<family::Scratch<E>>,
+    /// The scratch of each task of the variants.
+    variants: Vec<variants::Scratch<E>>,
 }
 
 impl<E: Element> Workspace<E> {
     /// Nothing yet; grows with the largest call.
     pub fn new() -> Self {
-        Self {
-            tasks: Vec::new(),
-            start: Buffer::new(),
-            valid: Buffer::new(),
-            couplings: Buffer::new(),
-            d_sums: Buffer::new(),
-            agreed: Buffer::new(),
-            family: Vec::new(),
-        }
+        Self::default()
     }
 
     fn prepare_lanes(&mut self, routing: &Routing) {
@@ -264,6 +257,102 @@ impl<E: Element> Workspace<E> {
             self.start[j] = if is_valid { E::ZERO } else { E::from_f64(NEVER) };
             self.valid[j] = if is_valid { E::ONE } else { E::ZERO };
         }
+    }
+}
+
+/// A capsule layer's routing with its packed parameters.
+pub struct Router<E> {
+    routing: Routing,
+    /// `None` for DR and SDR without options, which have fused kernels.
+    variant: Option<RoutingVariant>,
+    packed: Packed<E>,
+    extra: Buffer<E>,
+}
+
+/// Gradients of a router's parameters, packed.
+pub struct RouterGradient<E> {
+    packed: Packed<E>,
+    extra: Buffer<E>,
+}
+
+impl<E: Element> Router<E> {
+    /// A router of this shape; `None` is DR or SDR by the fused kernels.
+    pub fn new(routing: Routing, variant: Option<RoutingVariant>) -> Self {
+        Self { packed: Packed::new(&routing), extra: Buffer::new(), routing, variant }
+    }
+
+    /// Gradients of the right size.
+    pub fn new_gradient(&self) -> RouterGradient<E> {
+        RouterGradient { packed: Packed::new(&self.routing), extra: Buffer::new() }
+    }
+
+    /// The shape.
+    pub fn routing(&self) -> Routing {
+        self.routing
+    }
+
+    /// Parameters that the variant has beyond weights and biases.
+    pub fn n_extra_params(&self) -> usize {
+        self.variant.map_or(0, |variant| variant.n_extra_rows(&self.routing) * self.routing.n_out)
+    }
+
+    /// Takes weights and biases as [`Packed::pack`] does, and the variant's extra rows of `n_out` parameters.
+    pub fn pack(&mut self, weights: &[E], biases: &[E], extra: &[E]) {
+        self.packed.pack(&self.routing, weights, biases);
+        variants::pack_extra(&self.routing, extra, &mut self.extra);
+    }
+
+    /// Floats of [`Utterance::saved`] for `n_slices`, with a backward pass to come or without.
+    pub fn saved_len(&self, n_slices: usize, has_backward: bool) -> usize {
+        match self.variant {
+            Some(variant) => n_slices * variant.state_len(&self.routing),
+            None if has_backward => Saved::len(&self.routing, n_slices),
+            None => 0,
+        }
+    }
+
+    /// The state after the last slice, from what a forward pass over at least one slice wrote.
+    pub fn last_state<'a>(&self, outputs: &'a [E], saved: &'a [E]) -> &'a [E] {
+        let (states, len) = match self.variant {
+            Some(variant) => (saved, variant.state_len(&self.routing)),
+            None => (outputs, self.routing.output_len()),
+        };
+        &states[states.len() - len..]
+    }
+
+    /// Routes every utterance; their bits depend neither on each other nor on the number of threads.
+    pub fn forward(&self, utterances: &mut [Utterance<'_, E>], workspace: &mut Workspace<E>) {
+        let Self { routing, variant, packed, extra } = self;
+        match *variant {
+            Some(variant) => variants::forward(routing, variant, packed, extra, utterances, workspace),
+            None => forward(routing, packed, utterances, workspace),
+        }
+    }
+
+    /// Gradients of the inputs (into the utterances) and of the parameters (into `gradient`, overwritten).
+    pub fn backward(
+        &self,
+        paths: GradientPaths,
+        utterances: &mut [UtteranceBack<'_, E>],
+        gradient: &mut RouterGradient<E>,
+        workspace: &mut Workspace<E>,
+    ) {
+        let Self { routing, variant, packed, extra } = self;
+        let RouterGradient { packed: d_packed, extra: d_extra } = gradient;
+        match *variant {
+            Some(variant) => {
+                variants::backward(routing, variant, packed, extra, paths, utterances, (d_packed, d_extra), workspace);
+            }
+            None => backward(routing, packed, paths, utterances, d_packed, workspace),
+        }
+    }
+}
+
+impl<E: Element> RouterGradient<E> {
+    /// Adds to gradients shaped as the parameters in [`Router::pack`].
+    pub fn add_to(&self, routing: &Routing, weights: &mut [E], biases: &mut [E], extra: &mut [E]) {
+        self.packed.add_to(routing, weights, biases);
+        variants::add_extra(routing, &self.extra, extra);
     }
 }
 

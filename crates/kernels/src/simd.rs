@@ -1,56 +1,42 @@
-//! Vectors of `f32`: one trait, one implementation per instruction set.
+//! Vectors of `f32`: one trait, and one implementation for each instruction set.
 //!
-//! The kernels of `fused` modules are written once over [`Vector`] and instantiated inside a function that enables
-//! the instruction set (`#[target_feature]`), into which everything here is inlined.
-//! The types are private to this crate and are named only by those functions, which `table` offers only where the
-//! processor was found to have the instructions.
+//! Vector kernels are written once over [`Vector`] and instantiated inside a function that enables the instruction set
+//! (`#[target_feature]`), into which everything here is inlined; see ISA in the crate's notes on safety.
 
 use crate::BLOCK;
 
-/// Floats that the processor handles in one instruction.
+/// Floats that the processor handles in one instruction; operations work lane by lane.
 pub(crate) trait Vector: Copy {
     /// Floats in a vector; divides [`BLOCK`].
     const LANES: usize;
 
-    /// All lanes equal to `value`.
     fn splat(value: f32) -> Self;
-    /// Reads `LANES` floats.
-    ///
     /// # Safety
     /// `from` points to `LANES` readable floats.
     unsafe fn load(from: *const f32) -> Self;
-    /// Writes `LANES` floats.
-    ///
     /// # Safety
     /// `to` points to `LANES` writable floats.
     unsafe fn store(self, to: *mut f32);
-    /// Lane by lane `self + other`.
     fn add(self, other: Self) -> Self;
-    /// Lane by lane `self - other`.
     fn sub(self, other: Self) -> Self;
-    /// Lane by lane `self * other`.
     fn mul(self, other: Self) -> Self;
-    /// Lane by lane `self / other`.
     fn div(self, other: Self) -> Self;
-    /// Lane by lane `self * factor + addend`, rounded once.
+    /// `self * factor + addend`, rounded once.
     fn mul_add(self, factor: Self, addend: Self) -> Self;
-    /// Lane by lane the larger.
     fn max(self, other: Self) -> Self;
-    /// Lane by lane the square root.
     fn sqrt(self) -> Self;
-    /// Lane by lane the nearest whole number.
+    /// The nearest whole number.
     fn round(self) -> Self;
-    /// Lane by lane `self * 2^exponent`, for whole `exponent` in -126..=127.
+    /// `self * 2^exponent`, for whole `exponent` in -126..=127.
     fn scale(self, exponent: Self) -> Self;
     /// Whether any lane of `self` is larger than that of `other`.
     fn any_gt(self, other: Self) -> bool;
     /// The sum of the lanes.
     fn sum(self) -> f32;
-    /// The sums of the lanes of four vectors.
+    /// The sums of the lanes of four vectors; not in the order of [`Vector::sum`].
     fn sum4(vectors: [Self; 4]) -> [f32; 4];
     /// The largest lane.
     fn largest(self) -> f32;
-
     /// Asks for the cache line at `at`, which may lie anywhere.
     fn prefetch(at: *const f32);
 
@@ -100,51 +86,41 @@ pub(crate) fn exp(x: f32) -> f32 {
 }
 
 /// A vector of `from[at..]`, `beyond` in the lanes past its end.
-///
-/// # Safety
-/// The processor has the instructions of `V`.
 #[inline(always)]
-pub(crate) unsafe fn load_or<V: Vector>(from: &[f32], at: usize, beyond: f32) -> V {
-    if at + V::LANES <= from.len() {
-        // SAFETY: a whole vector is left.
-        return unsafe { V::load(from.as_ptr().add(at)) };
+pub(crate) fn load_or<V: Vector>(from: &[f32], at: usize, beyond: f32) -> V {
+    if let Some(whole) = from.get(at..at + V::LANES) {
+        // SAFETY: BOUNDS.
+        return unsafe { V::load(whole.as_ptr()) };
     }
     let mut lanes = [beyond; BLOCK];
     lanes[..from.len() - at].copy_from_slice(&from[at..]);
-    // SAFETY: a block holds a vector.
+    // SAFETY: BOUNDS, a block holds a vector.
     unsafe { V::load(lanes.as_ptr()) }
 }
 
 /// Writes as much of `vector` to `to[at..]` as fits.
-///
-/// # Safety
-/// The processor has the instructions of `V`.
 #[inline(always)]
-pub(crate) unsafe fn store<V: Vector>(vector: V, to: &mut [f32], at: usize) {
-    if at + V::LANES <= to.len() {
-        // SAFETY: a whole vector fits.
-        unsafe { vector.store(to.as_mut_ptr().add(at)) };
-        return;
+pub(crate) fn store<V: Vector>(vector: V, to: &mut [f32], at: usize) {
+    if let Some(whole) = to.get_mut(at..at + V::LANES) {
+        // SAFETY: BOUNDS.
+        return unsafe { vector.store(whole.as_mut_ptr()) };
     }
     let mut lanes = [0.0; BLOCK];
-    // SAFETY: a block holds a vector.
+    // SAFETY: BOUNDS, a block holds a vector.
     unsafe { vector.store(lanes.as_mut_ptr()) };
     let rest = &mut to[at..];
     rest.copy_from_slice(&lanes[..rest.len()]);
 }
 
-/// Writes `impl Vector` from one expression an operation.
+/// Writes `impl Vector` from one expression for each operation.
 macro_rules! vector {
-    ($name:ident, $inner:ty, $lanes:literal,
-     splat: $splat:expr, load: $load:expr, store: $store:expr, add: $add:expr, sub: $sub:expr, mul: $mul:expr,
-     div: $div:expr, mul_add: $fma:expr, max: $max:expr, sqrt: $sqrt:expr, round: $round:expr, scale: $scale:expr,
-     any_gt: $any_gt:expr, sum: $sum:expr, sum4: $sum4:expr,
-     largest: $largest:expr, prefetch: $prefetch:expr) => {
+    ($name:ident, $inner:ty, $lanes:literal, splat: $splat:expr, load: $load:expr, store: $store:expr,
+     of one: { $($one:ident: $f1:expr),* }, of two: { $($two:ident: $f2:expr),* }, mul_add: $fma:expr,
+     any_gt: $any_gt:expr, to one float: { $($float:ident: $ff:expr),* }, sum4: $sum4:expr, prefetch: $prefetch:expr) => {
         #[derive(Clone, Copy)]
         pub(crate) struct $name($inner);
 
-        // SAFETY (every block below): the type is only named by functions that enable its instruction set, see the
-        // module docs; `load` and `store` pass on their callers' promise.
+        // SAFETY (every block below): ISA; `load` and `store` pass on their callers' promise.
         // Not every set needs `unsafe` for every operation.
         #[allow(clippy::undocumented_unsafe_blocks, clippy::redundant_closure_call, unused_unsafe)]
         impl Vector for $name {
@@ -162,57 +138,29 @@ macro_rules! vector {
             unsafe fn store(self, to: *mut f32) {
                 unsafe { $store(to, self.0) }
             }
-            #[inline(always)]
-            fn add(self, other: Self) -> Self {
-                Self(unsafe { $add(self.0, other.0) })
-            }
-            #[inline(always)]
-            fn sub(self, other: Self) -> Self {
-                Self(unsafe { $sub(self.0, other.0) })
-            }
-            #[inline(always)]
-            fn mul(self, other: Self) -> Self {
-                Self(unsafe { $mul(self.0, other.0) })
-            }
-            #[inline(always)]
-            fn div(self, other: Self) -> Self {
-                Self(unsafe { $div(self.0, other.0) })
-            }
+            $(#[inline(always)]
+            fn $one(self) -> Self {
+                Self(unsafe { $f1(self.0) })
+            })*
+            $(#[inline(always)]
+            fn $two(self, other: Self) -> Self {
+                Self(unsafe { $f2(self.0, other.0) })
+            })*
             #[inline(always)]
             fn mul_add(self, factor: Self, addend: Self) -> Self {
                 Self(unsafe { $fma(self.0, factor.0, addend.0) })
             }
             #[inline(always)]
-            fn max(self, other: Self) -> Self {
-                Self(unsafe { $max(self.0, other.0) })
-            }
-            #[inline(always)]
-            fn sqrt(self) -> Self {
-                Self(unsafe { $sqrt(self.0) })
-            }
-            #[inline(always)]
-            fn round(self) -> Self {
-                Self(unsafe { $round(self.0) })
-            }
-            #[inline(always)]
-            fn scale(self, exponent: Self) -> Self {
-                Self(unsafe { $scale(self.0, exponent.0) })
-            }
-            #[inline(always)]
             fn any_gt(self, other: Self) -> bool {
                 unsafe { $any_gt(self.0, other.0) }
             }
-            #[inline(always)]
-            fn sum(self) -> f32 {
-                unsafe { $sum(self.0) }
-            }
+            $(#[inline(always)]
+            fn $float(self) -> f32 {
+                unsafe { $ff(self.0) }
+            })*
             #[inline(always)]
             fn sum4([a, b, c, d]: [Self; 4]) -> [f32; 4] {
                 unsafe { $sum4([a.0, b.0, c.0, d.0]) }
-            }
-            #[inline(always)]
-            fn largest(self) -> f32 {
-                unsafe { $largest(self.0) }
             }
             #[inline(always)]
             fn prefetch(at: *const f32) {
@@ -225,38 +173,28 @@ macro_rules! vector {
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x86 {
     //! AVX2 with FMA (8 lanes) and AVX-512 (16 lanes).
+    #![allow(clippy::wildcard_imports)] // intrinsics, a line of them for each operation
 
-    use std::arch::x86_64::{
-        __m256, __m512, _CMP_GT_OQ, _MM_FROUND_NO_EXC, _MM_FROUND_TO_NEAREST_INT, _MM_HINT_T0, _mm_add_ps, _mm_add_ss,
-        _mm_cvtss_f32, _mm_max_ps, _mm_max_ss, _mm_movehl_ps, _mm_prefetch, _mm_shuffle_ps, _mm_storeu_ps,
-        _mm256_add_epi32, _mm256_add_ps, _mm256_castps_si256, _mm256_castps256_ps128, _mm256_castsi256_ps,
-        _mm256_cmp_ps, _mm256_cvtps_epi32, _mm256_div_ps, _mm256_extractf128_ps, _mm256_fmadd_ps, _mm256_loadu_ps,
-        _mm256_max_ps, _mm256_movemask_ps, _mm256_mul_ps, _mm256_round_ps, _mm256_set1_ps, _mm256_shuffle_ps,
-        _mm256_slli_epi32, _mm256_sqrt_ps, _mm256_storeu_ps, _mm256_sub_ps, _mm256_unpackhi_ps, _mm256_unpacklo_ps,
-        _mm512_add_ps, _mm512_castps512_ps256, _mm512_cmp_ps_mask, _mm512_div_ps, _mm512_fmadd_ps, _mm512_loadu_ps,
-        _mm512_max_ps, _mm512_mul_ps, _mm512_reduce_add_ps, _mm512_reduce_max_ps, _mm512_roundscale_ps,
-        _mm512_scalef_ps, _mm512_set1_ps, _mm512_shuffle_f32x4, _mm512_shuffle_ps, _mm512_sqrt_ps, _mm512_storeu_ps,
-        _mm512_sub_ps, _mm512_unpackhi_ps, _mm512_unpacklo_ps,
-    };
+    use std::arch::x86_64::*;
 
     use super::Vector;
 
     const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
 
-    vector!(F32x8, __m256, 8,
-        splat: _mm256_set1_ps, load: _mm256_loadu_ps, store: _mm256_storeu_ps, add: _mm256_add_ps,
-        sub: _mm256_sub_ps, mul: _mm256_mul_ps, div: _mm256_div_ps, mul_add: _mm256_fmadd_ps, max: _mm256_max_ps,
-        sqrt: _mm256_sqrt_ps, round: |x| _mm256_round_ps::<NEAREST>(x), scale: scale_256,
-        any_gt: |a, b| _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(a, b)) != 0, sum: sum_256,
-        sum4: sum4_256, largest: max_256,
+    vector!(F32x8, __m256, 8, splat: _mm256_set1_ps, load: _mm256_loadu_ps, store: _mm256_storeu_ps,
+        of one: { sqrt: _mm256_sqrt_ps, round: |x| _mm256_round_ps::<NEAREST>(x) },
+        of two: { add: _mm256_add_ps, sub: _mm256_sub_ps, mul: _mm256_mul_ps, div: _mm256_div_ps,
+            max: _mm256_max_ps, scale: scale_256 },
+        mul_add: _mm256_fmadd_ps, any_gt: |a, b| _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_GT_OQ>(a, b)) != 0,
+        to one float: { sum: sum_256, largest: max_256 }, sum4: sum4_256,
         prefetch: |at: *const f32| _mm_prefetch::<_MM_HINT_T0>(at.cast()));
 
-    vector!(F32x16, __m512, 16,
-        splat: _mm512_set1_ps, load: _mm512_loadu_ps, store: _mm512_storeu_ps, add: _mm512_add_ps,
-        sub: _mm512_sub_ps, mul: _mm512_mul_ps, div: _mm512_div_ps, mul_add: _mm512_fmadd_ps, max: _mm512_max_ps,
-        sqrt: _mm512_sqrt_ps, round: |x| _mm512_roundscale_ps::<{ _MM_FROUND_TO_NEAREST_INT }>(x),
-        scale: _mm512_scalef_ps, any_gt: |a, b| _mm512_cmp_ps_mask::<_CMP_GT_OQ>(a, b) != 0,
-        sum: _mm512_reduce_add_ps, sum4: sum4_512, largest: _mm512_reduce_max_ps,
+    vector!(F32x16, __m512, 16, splat: _mm512_set1_ps, load: _mm512_loadu_ps, store: _mm512_storeu_ps,
+        of one: { sqrt: _mm512_sqrt_ps, round: |x| _mm512_roundscale_ps::<{ _MM_FROUND_TO_NEAREST_INT }>(x) },
+        of two: { add: _mm512_add_ps, sub: _mm512_sub_ps, mul: _mm512_mul_ps, div: _mm512_div_ps,
+            max: _mm512_max_ps, scale: _mm512_scalef_ps },
+        mul_add: _mm512_fmadd_ps, any_gt: |a, b| _mm512_cmp_ps_mask::<_CMP_GT_OQ>(a, b) != 0,
+        to one float: { sum: _mm512_reduce_add_ps, largest: _mm512_reduce_max_ps }, sum4: sum4_512,
         prefetch: |at: *const f32| _mm_prefetch::<_MM_HINT_T0>(at.cast()));
 
     /// Adds `n` to the exponent bits of `x`.
@@ -285,7 +223,7 @@ pub(crate) mod x86 {
             _mm256_add_ps(_mm256_shuffle_ps::<0b01_00_01_00>(ab, cd), _mm256_shuffle_ps::<0b11_10_11_10>(ab, cd));
         let four = _mm_add_ps(_mm256_castps256_ps128(abcd), _mm256_extractf128_ps::<1>(abcd));
         let mut sums = [0.0; 4];
-        // SAFETY: the array has room for the four lanes.
+        // SAFETY: BOUNDS, the array has room for the four lanes.
         unsafe { _mm_storeu_ps(sums.as_mut_ptr(), four) };
         sums
     }
@@ -302,7 +240,7 @@ pub(crate) mod x86 {
         let eight = _mm512_castps512_ps256(_mm512_add_ps(abcd, upper));
         let four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps::<1>(eight));
         let mut sums = [0.0; 4];
-        // SAFETY: the array has room for the four lanes.
+        // SAFETY: BOUNDS, the array has room for the four lanes.
         unsafe { _mm_storeu_ps(sums.as_mut_ptr(), four) };
         sums
     }
@@ -320,19 +258,17 @@ pub(crate) mod x86 {
 pub(crate) mod arm {
     //! NEON (4 lanes).
 
-    use std::arch::aarch64::{
-        float32x4_t, vaddq_f32, vaddq_s32, vaddvq_f32, vcgtq_f32, vcvtnq_s32_f32, vdivq_f32, vdupq_n_f32, vfmaq_f32,
-        vld1q_f32, vmaxq_f32, vmaxvq_f32, vmaxvq_u32, vmulq_f32, vreinterpretq_f32_s32, vreinterpretq_s32_f32,
-        vrndnq_f32, vshlq_n_s32, vsqrtq_f32, vst1q_f32, vsubq_f32,
-    };
+    #![allow(clippy::wildcard_imports)] // as above
+
+    use std::arch::aarch64::*;
 
     use super::Vector;
 
-    vector!(F32x4, float32x4_t, 4,
-        splat: vdupq_n_f32, load: vld1q_f32, store: vst1q_f32, add: vaddq_f32, sub: vsubq_f32, mul: vmulq_f32,
-        div: vdivq_f32, mul_add: |a, b, c| vfmaq_f32(c, a, b), max: vmaxq_f32, sqrt: vsqrtq_f32, round: vrndnq_f32,
-        scale: scale_128, any_gt: |a, b| vmaxvq_u32(vcgtq_f32(a, b)) != 0, sum: vaddvq_f32, sum4: sum4_128,
-        largest: vmaxvq_f32, prefetch: |_| ());
+    vector!(F32x4, float32x4_t, 4, splat: vdupq_n_f32, load: vld1q_f32, store: vst1q_f32,
+        of one: { sqrt: vsqrtq_f32, round: vrndnq_f32 },
+        of two: { add: vaddq_f32, sub: vsubq_f32, mul: vmulq_f32, div: vdivq_f32, max: vmaxq_f32, scale: scale_128 },
+        mul_add: |a, b, c| vfmaq_f32(c, a, b), any_gt: |a, b| vmaxvq_u32(vcgtq_f32(a, b)) != 0,
+        to one float: { sum: vaddvq_f32, largest: vmaxvq_f32 }, sum4: sum4_128, prefetch: |_| ());
 
     #[inline]
     #[target_feature(enable = "neon")]

@@ -26,17 +26,17 @@ pub(crate) fn forward<E: Element>(s: &[E], depth: usize, v: &mut [E]) {
 ///
 /// With v = f(n) s: ds = f dv + 2 f' <dv, s> s, where f' = (1 / (1 + n) - n / (2 (n + 1e-7))) / ((1 + n) sqrt(n + 1e-7)).
 #[inline(always)]
-pub(crate) fn backward<E: Element>(s: &[E], depth: usize, grad: &mut [E]) {
+pub(crate) fn backward<E: Element>(s: &[E], depth: usize, d_v: &mut [E]) {
     let epsilon = E::from_f64(EPSILON);
     let half = E::from_f64(0.5);
-    for (s, grad) in s.chunks_exact(depth).zip(grad.chunks_exact_mut(depth)) {
+    for (s, d_v) in s.chunks_exact(depth).zip(d_v.chunks_exact_mut(depth)) {
         let n = square(s);
         let inverse = E::ONE / ((E::ONE + n) * (n + epsilon).sqrt());
         let slope = (E::ONE / (E::ONE + n) - half * n / (n + epsilon)) * inverse;
-        let product: E = s.iter().zip(grad.iter()).map(|(&s, &g)| s * g).sum();
+        let product: E = s.iter().zip(d_v.iter()).map(|(&s, &g)| s * g).sum();
         let along = (slope + slope) * product;
-        for (grad, &s) in grad.iter_mut().zip(s) {
-            *grad = *grad * (n * inverse) + s * along;
+        for (d_v, &s) in d_v.iter_mut().zip(s) {
+            *d_v = *d_v * (n * inverse) + s * along;
         }
     }
 }
@@ -51,12 +51,12 @@ pub(crate) fn length<E: Element>(v: &[E], depth: usize, lengths: &mut [E]) {
 
 /// The gradient of the capsules from that of their lengths: dv = dlength * v / length.
 #[inline(always)]
-pub(crate) fn length_backward<E: Element>(v: &[E], depth: usize, lengths: &[E], grad_lengths: &[E], grad_v: &mut [E]) {
-    let rows = v.chunks_exact(depth).zip(grad_v.chunks_exact_mut(depth));
-    for ((v, grad_v), (&length, &grad)) in rows.zip(lengths.iter().zip(grad_lengths)) {
-        let factor = grad / length;
-        for (grad_v, &v) in grad_v.iter_mut().zip(v) {
-            *grad_v = v * factor;
+pub(crate) fn length_backward<E: Element>(v: &[E], depth: usize, lengths: &[E], d_lengths: &[E], d_v: &mut [E]) {
+    let rows = v.chunks_exact(depth).zip(d_v.chunks_exact_mut(depth));
+    for ((v, d_v), (&length, &d_length)) in rows.zip(lengths.iter().zip(d_lengths)) {
+        let factor = d_length / length;
+        for (d_v, &v) in d_v.iter_mut().zip(v) {
+            *d_v = v * factor;
         }
     }
 }

@@ -59,7 +59,7 @@ impl Layer {
         let mut random = Random::new(1, "threads");
         let mut numbers = |n: usize| (0..n).map(|_| random.normal() as f32 * 0.3).collect::<Vec<f32>>();
         let n_biases = routing.n_in * routing.output_len();
-        let n_params = [n_biases * routing.depth_in, n_biases, router.n_own()];
+        let n_params = [n_biases * routing.depth_in, n_biases, router.n_extra_params()];
         let [weights, biases, own] = n_params.map(&mut numbers);
         router.pack(&weights, &biases, &own);
         let n_slices = |utterance: usize| 1 + utterance % 3;

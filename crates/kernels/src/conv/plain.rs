@@ -1,9 +1,7 @@
 //! The definition: each equation as loops, for any number type.
 
-use super::spread::Spread;
-use super::weights::ConvWeights;
-use super::{check_forward, pick};
-use crate::{BLOCK, Conv, Dropout, Element};
+use super::{Conv, ConvWeights, Spread, check_forward, pick};
+use crate::{BLOCK, Dropout, Element};
 
 /// The output frames that the input frames `x` give, and where each value came from unless `choices` is empty.
 pub(crate) fn forward<E: Element>(
@@ -51,23 +49,23 @@ fn for_each_tap(conv: &Conv, at: (usize, usize), mut visit: impl FnMut(usize, us
     }
 }
 
-/// Writes the gradient of the input frames from `first_frame` on, as many as `grad_x` holds.
+/// Writes the gradient of the input frames from `first_frame` on, as many as `d_x` holds.
 pub(crate) fn input_gradient<E: Element>(
     weights: &ConvWeights<E>,
     spread: &mut [E],
     n_frames: usize,
     first_frame: usize,
-    grad_x: &mut [E],
+    d_x: &mut [E],
 ) {
     let conv = &weights.conv;
     let shape = Spread::new(conv);
     let n_panels = conv.n_lanes() / BLOCK;
-    grad_x.fill(E::ZERO);
+    d_x.fill(E::ZERO);
     for position in 0..n_frames * conv.n_freq_out() {
         let at = (position / conv.n_freq_out(), position % conv.n_freq_out());
         let gradients = &spread[shape.at(at.0, at.1)..][..shape.col];
         for_each_tap(conv, at, |input, tap| {
-            let Some(slot) = input.checked_sub(first_frame * conv.width_in()).and_then(|i| grad_x.get_mut(i)) else {
+            let Some(slot) = input.checked_sub(first_frame * conv.width_in()).and_then(|i| d_x.get_mut(i)) else {
                 return;
             };
             for (lane, &gradient) in gradients.iter().enumerate() {
@@ -78,16 +76,17 @@ pub(crate) fn input_gradient<E: Element>(
     }
 }
 
-/// Adds the gradient of the weights to `grad`, `[branch][tap, then bias][lane]`.
-pub(crate) fn weight_gradient<E: Element>(conv: &Conv, x: &[E], spread: &[E], n_frames: usize, grad: &mut [E]) {
+/// Adds the gradient of the weights to `d_weights`, `[branch][tap, then bias][lane]`.
+pub(crate) fn weight_gradient<E: Element>(conv: &Conv, x: &[E], spread: &[E], n_frames: usize, d_weights: &mut [E]) {
     let shape = Spread::new(conv);
     let n_lanes = conv.n_lanes();
     for position in 0..n_frames * conv.n_freq_out() {
         let at = (position / conv.n_freq_out(), position % conv.n_freq_out());
         let gradients = &spread[shape.at(at.0, at.1)..][..shape.col];
-        for (gradients, grad) in gradients.chunks(n_lanes).zip(grad.chunks_mut((conv.n_taps() + 1) * n_lanes)) {
+        for (gradients, d_weights) in gradients.chunks(n_lanes).zip(d_weights.chunks_mut((conv.n_taps() + 1) * n_lanes))
+        {
             let mut add = |tap: usize, input: E| {
-                for (slot, &gradient) in grad[tap * n_lanes..][..n_lanes].iter_mut().zip(gradients) {
+                for (slot, &gradient) in d_weights[tap * n_lanes..][..n_lanes].iter_mut().zip(gradients) {
                     *slot += input * gradient;
                 }
             };

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::check::{dot, gradient_error};
-use crate::random::Random;
+use crate::tests::Random;
 use crate::{Dropout, Kernels};
 
 /// A convolution with its parameters and the frames of one utterance.
@@ -19,7 +19,7 @@ struct Case<E> {
 
 impl<E: Element> Case<E> {
     fn new(conv: Conv, n_frames: usize, rate: f64, seed: u64) -> Self {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let n_kernel = conv.n_taps() * conv.n_filters;
         Self {
             conv,
@@ -47,15 +47,15 @@ impl<E: Element> Case<E> {
     }
 
     /// The gradients of the input and of the weights.
-    fn backward(&self, row: &Kernels<E>, choices: &[u8], grad_out: &[E]) -> (Vec<E>, Vec<E>) {
+    fn backward(&self, row: &Kernels<E>, choices: &[u8], d_out: &[E]) -> (Vec<E>, Vec<E>) {
         let nan = E::from_f64(f64::NAN);
         let mut spread = vec![nan; self.conv.n_spread(self.n_frames)];
-        (row.conv_spread)(&self.conv, self.dropout, grad_out, choices, &mut spread);
+        (row.conv_spread)(&self.conv, self.dropout, d_out, choices, &mut spread);
         let mut grad = vec![E::ZERO; self.conv.n_gradient()];
         (row.conv_weight_gradient)(&self.conv, &self.x, &spread, self.n_frames, &mut grad);
-        let mut grad_x = vec![nan; self.x.len()];
-        (row.conv_input_gradient)(&self.weights(), &mut spread, self.n_frames, 0, &mut grad_x);
-        (grad_x, grad)
+        let mut d_x = vec![nan; self.x.len()];
+        (row.conv_input_gradient)(&self.weights(), &mut spread, self.n_frames, 0, &mut d_x);
+        (d_x, grad)
     }
 }
 
@@ -81,10 +81,10 @@ fn gradients_equal_finite_differences() {
         let case = Case::<f64>::new(conv, 3, rate, 7);
         let row = f64::kernels();
         let (out, choices) = case.forward(row);
-        let grad_out: Vec<f64> = Random(8).numbers(out.len(), 1.0);
-        let (grad_x, grad) = case.backward(row, &choices, &grad_out);
-        let loss = |case: &Case<f64>| dot(&case.forward(row).0, &grad_out);
-        let error = gradient_error(&case.x, &grad_x, |x| loss(&Case { x: x.to_vec(), ..copy(&case) }));
+        let d_out: Vec<f64> = Random::new(8).numbers(out.len(), 1.0);
+        let (d_x, grad) = case.backward(row, &choices, &d_out);
+        let loss = |case: &Case<f64>| dot(&case.forward(row).0, &d_out);
+        let error = gradient_error(&case.x, &d_x, |x| loss(&Case { x: x.to_vec(), ..copy(&case) }));
         assert!(error < 1e-8, "input: {error}");
         for branch in 0..2 {
             let (kernel, bias) = of_branch(&conv, &grad, branch);
@@ -136,16 +136,16 @@ proptest! {
         case.x.extend(vec![f32::NAN; conv.width_in()]);
         let rows = f32::rows();
         let (expected, choices) = case.forward(&rows[0]);
-        let grad_out: Vec<f32> = Random(seed).numbers(expected.len(), 1.0);
-        let (expected_x, expected_w) = case.backward(&rows[0], &choices, &grad_out);
+        let d_out: Vec<f32> = Random::new(seed).numbers(expected.len(), 1.0);
+        let (expected_x, expected_w) = case.backward(&rows[0], &choices, &d_out);
         for row in &rows[1..] {
             let (out, own_choices) = case.forward(row);
             let n_taps = conv.n_taps();
             prop_assert!(largest_distance(&out, &expected) <= 1.25 * bound(n_taps + 1), "{} forward", row.name);
             prop_assert!(own_choices.iter().all(|&c| c <= choice::B), "{} choices", row.name);
-            let (grad_x, grad) = case.backward(row, &choices, &grad_out);
+            let (d_x, grad) = case.backward(row, &choices, &d_out);
             let n_outputs = kernel[0] * kernel[1] * 2 * n_filters;
-            prop_assert!(largest_distance(&grad_x, &expected_x) <= 1.25 * bound(n_outputs), "{} dX", row.name);
+            prop_assert!(largest_distance(&d_x, &expected_x) <= 1.25 * bound(n_outputs), "{} dX", row.name);
             let n_positions = n_frames * conv.n_freq_out() + 1;
             prop_assert!(largest_distance(&grad, &expected_w) <= 1.25 * bound(n_positions), "{} dW", row.name);
         }

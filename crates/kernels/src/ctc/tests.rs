@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::check::gradient_error;
 use crate::log_softmax;
-use crate::random::Random;
+use crate::tests::Random;
 
 fn loss_of(logits: &[f64], n_classes: usize, blank: usize, labels: &[u32]) -> (CtcLoss, Vec<f64>) {
     let mut grad = vec![f64::NAN; logits.len()];
@@ -49,7 +49,7 @@ proptest! {
     ) {
         let blank = blank % n_classes;
         let labels: Vec<u32> = labels.iter().map(|l| l % n_classes as u32).filter(|&l| l as usize != blank).collect();
-        let logits: Vec<f64> = Random(seed).numbers(n_frames * n_classes, 3.0);
+        let logits: Vec<f64> = Random::new(seed).numbers(n_frames * n_classes, 3.0);
         let expected = by_enumeration(&logits, n_classes, blank, &labels);
         match loss_of(&logits, n_classes, blank, &labels).0 {
             CtcLoss::Value(loss) => prop_assert!((loss + expected.ln()).abs() < 1e-11, "{loss} {}", -expected.ln()),
@@ -65,7 +65,7 @@ proptest! {
 #[test]
 fn the_gradient_equals_finite_differences() {
     for (labels, blank) in [(vec![1, 1, 2], 0), (vec![0, 2, 2, 1], 3), (vec![], 2)] {
-        let logits: Vec<f64> = Random(5).numbers(7 * 4, 1.0);
+        let logits: Vec<f64> = Random::new(5).numbers(7 * 4, 1.0);
         let (_, grad) = loss_of(&logits, 4, blank, &labels);
         let error = gradient_error(&logits, &grad, |logits| match loss_of(logits, 4, blank, &labels).0 {
             CtcLoss::Value(loss) => loss,
@@ -103,4 +103,15 @@ fn very_unlikely_labels_still_have_a_loss_and_a_gradient() {
     assert!(grad.iter().all(|g| g.is_finite()));
     let frame: f64 = grad[..3].iter().sum();
     assert!(frame.abs() < 1e-12, "{frame}");
+}
+
+#[test]
+fn probabilities_sum_to_one_and_keep_their_ratios() {
+    let logits = [1.0f64, -2.0, 0.5, 1000.0, 1001.0, 999.0];
+    let mut log_probs = [0.0; 6];
+    log_softmax(&logits, 3, &mut log_probs);
+    for (logits, log_probs) in logits.chunks(3).zip(log_probs.chunks(3)) {
+        assert!((log_probs.iter().map(|p| p.exp()).sum::<f64>() - 1.0).abs() < 1e-14);
+        assert!((log_probs[0] - log_probs[1] - (logits[0] - logits[1])).abs() < 1e-12);
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::check::{dot, gradient_error};
-use crate::random::Random;
+use crate::tests::Random;
 
 /// Outputs and cells of a row, weighted into a number.
 fn loss(n: usize, x: &[f64], weights: &[f64]) -> f64 {
@@ -15,13 +15,13 @@ fn loss(n: usize, x: &[f64], weights: &[f64]) -> f64 {
 #[test]
 fn gradients_equal_finite_differences() {
     let n = 5;
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     let (x, weights) = (random.numbers::<f64>(5 * n, 2.0), random.numbers::<f64>(2 * n, 1.0));
     let (mut gates, mut cells, mut outputs) = (x[..4 * n].to_vec(), vec![0.0; n], vec![0.0; n]);
     forward(&mut gates, &vec![0.0; 4 * n], &x[4 * n..], &mut cells, &mut outputs);
-    let mut grad_cells = weights[n..].to_vec();
-    backward(&mut gates, &x[4 * n..], &cells, &weights[..n], &mut grad_cells);
-    let error = gradient_error(&x, &[gates, grad_cells].concat(), |moved| loss(n, moved, &weights));
+    let mut d_cells = weights[n..].to_vec();
+    backward(&mut gates, &x[4 * n..], &cells, &weights[..n], &mut d_cells);
+    let error = gradient_error(&x, &[gates, d_cells].concat(), |moved| loss(n, moved, &weights));
     // Differences of a loss near 1 are good to 1e-11 of gradients near 1.
     assert!(error < 1e-9, "{error}");
 }
@@ -37,17 +37,17 @@ fn a_cell_follows_its_gates_by_hand() {
 #[test]
 fn every_row_equals_the_definition_within_rounding_and_wherever_a_value_stands() {
     for n in [1, 3, 8, 16, 37, 250] {
-        let mut random = Random(n as u64);
+        let mut random = Random::new(n as u64);
         let gates = random.numbers::<f32>(4 * n, 6.0);
         let [recurrent, before] = [random.numbers::<f32>(4 * n, 6.0), random.numbers::<f32>(n, 2.0)];
-        let [grad_outputs, grad_cells] = [random.numbers::<f32>(n, 1.0), random.numbers::<f32>(n, 1.0)];
+        let [d_outputs, d_cells] = [random.numbers::<f32>(n, 1.0), random.numbers::<f32>(n, 1.0)];
         let run = |row: &crate::Kernels<f32>| {
             let (mut gates, mut cells, mut outputs) = (gates.clone(), vec![0.0; n], vec![0.0; n]);
             (row.lstm_forward)(&mut gates, &recurrent, &before, &mut cells, &mut outputs);
             let forward = [gates.clone(), cells.clone(), outputs].concat();
-            let mut grad_cells = grad_cells.clone();
-            (row.lstm_backward)(&mut gates, &before, &cells, &grad_outputs, &mut grad_cells);
-            [forward, gates, grad_cells].concat()
+            let mut d_cells = d_cells.clone();
+            (row.lstm_backward)(&mut gates, &before, &cells, &d_outputs, &mut d_cells);
+            [forward, gates, d_cells].concat()
         };
         let expected = run(&f32::rows()[0]);
         for row in f32::rows() {
@@ -72,7 +72,7 @@ fn what_is_no_number_stays_none() {
 
 #[test]
 fn a_value_has_the_same_bits_at_the_end_of_a_row_as_within_it() {
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     let [i, f, g, o, c] = [0; 5].map(|_| random.numbers::<f32>(16, 4.0));
     for row in f32::rows() {
         let run = |n: usize| {

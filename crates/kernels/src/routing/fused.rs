@@ -7,16 +7,37 @@
 //!
 //! Each slice is computed by the same sequence of operations however many others share the load of the weights: that
 //! is why an utterance gives the same bits alone, in any batch and in a stream.
+//!
+//! # Safety
+//! Kernels work on pointers: slices of the same utterance overlap, and tasks write to interleaved capsules.
+//! [`forward()`] and [`backward()`] check all lengths; every `unsafe fn` below relies on BOUNDS, SCRATCH and DISJOINT of
+//! the crate's notes, with these lengths in floats:
+//! - poses and sums of a slice (`v`, `s`, `d_v`, `d_s`, `carried`): `len`; votes of `n` capsules: `n * len`;
+//! - couplings and agreements (of each capsule), `start` and `valid`: `n_lanes`;
+//! - a pose of an input capsule (`x`, `d_x`): `depth_in`; `t`, `i` and `slice` name a slice and a capsule that exist.
+#![allow(unsafe_op_in_unsafe_fn)] // one contract, stated above: a block in every function would only repeat it
 
 mod backward;
 mod forward;
 mod weights;
 
 use std::array;
+use std::ops::Deref;
 
-use super::{GradientPaths, Packed, Routing, SQUASH_EPSILON, Utterance, UtteranceBack, Workspace};
-use crate::BLOCK;
+pub(crate) use backward::{Task as BackwardTask, backward, run as run_backward};
+pub(crate) use forward::{Task as ForwardTask, forward, run as run_forward};
+pub(crate) use weights::{Task as WeightsTask, run as run_weights};
+
+use super::{Packed, Routing, SQUASH_EPSILON, Workspace};
 use crate::simd::Vector;
+use crate::{BLOCK, Buffer};
+
+/// How a row of the table runs tasks: with its instruction set enabled.
+pub(crate) trait Tasks {
+    fn forward(task: &mut ForwardTask<'_>);
+    fn backward(task: &mut BackwardTask<'_>);
+    fn weights(task: &mut WeightsTask<'_>);
+}
 
 /// Slices that share one load of the weights.
 const TILE: usize = 4;
@@ -27,10 +48,11 @@ const VOTES_FLOATS: usize = 5120;
 
 /// Runs `$body` with `$layer`'s depths known to the compiler where both are 8, the most used: loops over a depth are
 /// short, and unrolled they run a seventh faster. (At depth 16 or 20 the gain does not pay for the compile time.)
-macro_rules! specialised {
+macro_rules! specialized {
     ($layer:ident, $body:expr) => {
         if $layer.depth_in == 8 && $layer.depth_out == 8 {
-            let $layer = &Layer { depth_in: 8, depth_out: 8, ..$layer };
+            let routing = crate::routing::Routing { depth_in: 8, depth_out: 8, ..$layer.routing };
+            let $layer = &Layer { routing, ..$layer };
             $body
         } else {
             let $layer = &$layer;
@@ -38,77 +60,12 @@ macro_rules! specialised {
         }
     };
 }
-use specialised;
-
-/// Writes a function that enables the instruction set and runs a task in it.
-macro_rules! run_with {
-    ($name:ident, $features:literal, $module:ident, $vector:ty) => {
-        fn $name(task: &mut super::$module::Task<'_>) {
-            #[target_feature(enable = $features)]
-            fn run(task: &mut super::$module::Task<'_>) {
-                super::$module::run::<$vector>(task);
-            }
-            // SAFETY: the table lists this row only where the processor has the features.
-            unsafe { run(task) }
-        }
-    };
-}
-
-/// Writes the two entry points of a row.
-macro_rules! row {
-    ($name:ident, $vector:ty, $features:literal) => {
-        pub(crate) mod $name {
-            //! Entry points of one row of the table.
-
-            use super::{GradientPaths, Packed, Routing, Utterance, UtteranceBack, Workspace};
-
-            run_with!(forward_task, $features, forward, $vector);
-            run_with!(backward_task, $features, backward, $vector);
-            run_with!(weights_task, $features, weights, $vector);
-
-            /// See [`crate::routing::forward`].
-            pub(crate) fn forward(
-                routing: &Routing,
-                packed: &Packed<f32>,
-                utterances: &mut [Utterance<'_, f32>],
-                workspace: &mut Workspace<f32>,
-            ) {
-                super::forward::all(routing, packed, utterances, workspace, forward_task);
-            }
-
-            /// See [`crate::routing::backward`].
-            pub(crate) fn backward(
-                routing: &Routing,
-                packed: &Packed<f32>,
-                paths: GradientPaths,
-                utterances: &mut [UtteranceBack<'_, f32>],
-                d_packed: &mut Packed<f32>,
-                workspace: &mut Workspace<f32>,
-            ) {
-                let run = super::backward::Run { in_time: backward_task, to_weights: weights_task };
-                super::backward::all(routing, packed, paths, utterances, d_packed, workspace, &run);
-            }
-        }
-    };
-}
-
-#[cfg(target_arch = "x86_64")]
-row!(avx2, crate::simd::x86::F32x8, "avx2,fma");
-#[cfg(target_arch = "x86_64")]
-row!(avx512, crate::simd::x86::F32x16, "avx512f");
-#[cfg(target_arch = "aarch64")]
-row!(neon, crate::simd::arm::F32x4, "neon");
+use specialized;
 
 /// What the kernels need to know of a layer; pointers stay valid for the call that made it.
 #[derive(Clone, Copy)]
 struct Layer {
-    n_in: usize,
-    n_out: usize,
-    depth_in: usize,
-    depth_out: usize,
-    stride: usize,
-    n_iterations: usize,
-    is_sequential: bool,
+    routing: Routing,
     /// Lanes of a coupling vector, a multiple of [`BLOCK`].
     n_lanes: usize,
     /// Floats of packed poses.
@@ -119,23 +76,25 @@ struct Layer {
     valid: *const f32,
 }
 
-// SAFETY: the pointers lead to memory that is borrowed immutably for the whole call.
+// SAFETY: ALIVE; nothing is written through the pointers.
 unsafe impl Send for Layer {}
-// SAFETY: as above; nothing is written through them.
+// SAFETY: as above.
 unsafe impl Sync for Layer {}
+
+impl Deref for Layer {
+    type Target = Routing;
+
+    #[inline(always)]
+    fn deref(&self) -> &Routing {
+        &self.routing
+    }
+}
 
 impl Layer {
     fn new(routing: &Routing, packed: &Packed<f32>, workspace: &Workspace<f32>) -> Self {
-        assert_eq!(packed.biases.len(), routing.n_in * routing.packed_len(), "packed biases");
-        assert_eq!(packed.weights.len(), packed.biases.len() * routing.depth_in, "packed weights");
+        packed.check(routing, "weights");
         Self {
-            n_in: routing.n_in,
-            n_out: routing.n_out,
-            depth_in: routing.depth_in,
-            depth_out: routing.depth_out,
-            stride: routing.stride,
-            n_iterations: routing.n_iterations,
-            is_sequential: routing.is_sequential,
+            routing: *routing,
             n_lanes: routing.n_lanes(),
             len: routing.packed_len(),
             weights: packed.weights.as_ptr(),
@@ -172,9 +131,6 @@ impl Layer {
 }
 
 /// Votes of `R` slices for `O` depth elements of one vector of output capsules.
-///
-/// # Safety
-/// `weights` and `biases` point to a block's vectors of at least `O` depth elements; each `x` to `depth_in` floats.
 #[inline(always)]
 unsafe fn tile<V: Vector, const R: usize, const O: usize>(
     weights: *const f32,
@@ -182,114 +138,90 @@ unsafe fn tile<V: Vector, const R: usize, const O: usize>(
     x: [*const f32; R],
     depth_in: usize,
 ) -> [[V; R]; O] {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let mut votes: [[V; R]; O] = array::from_fn(|o| [V::load(biases.add(o * BLOCK)); R]);
-        for k in 0..depth_in {
-            let pose: [V; R] = array::from_fn(|r| V::splat(*x[r].add(k)));
-            for o in 0..O {
-                let weight = V::load(weights.add((o * depth_in + k) * BLOCK));
-                for r in 0..R {
-                    votes[o][r] = pose[r].mul_add(weight, votes[o][r]);
-                }
+    let mut votes: [[V; R]; O] = array::from_fn(|o| [V::load(biases.add(o * BLOCK)); R]);
+    for k in 0..depth_in {
+        let pose: [V; R] = array::from_fn(|r| V::splat(*x[r].add(k)));
+        for o in 0..O {
+            let weight = V::load(weights.add((o * depth_in + k) * BLOCK));
+            for r in 0..R {
+                votes[o][r] = pose[r].mul_add(weight, votes[o][r]);
             }
         }
-        votes
     }
+    votes
 }
 
 /// Votes of input capsule `i` for `R` slices, packed.
-///
-/// # Safety
-/// Each `x` points to the pose of that capsule, each of `votes` to `len` writable floats.
 #[inline(always)]
 unsafe fn predict<V: Vector, const R: usize>(layer: &Layer, i: usize, x: [*const f32; R], votes: [*mut f32; R]) {
-    // SAFETY: the caller's promise, and offsets within a capsule's packed weights.
-    unsafe {
-        for jv in 0..layer.n_vectors::<V>() {
-            let at = layer.at::<V>(jv);
-            let weights =
-                layer.weights.add(i * layer.len * layer.depth_in + at / BLOCK * BLOCK * layer.depth_in + at % BLOCK);
-            let biases = layer.biases.add(i * layer.len + at);
-            let mut o = 0;
-            // Sixteen accumulators fill half of 32 registers, eight half of AVX2's 16.
-            let step = if V::LANES == 8 { 2 } else { 4 };
-            while o + step <= layer.depth_out {
-                let (w, b) = (weights.add(o * layer.depth_in * BLOCK), biases.add(o * BLOCK));
-                if V::LANES == 8 {
-                    store(tile::<V, R, 2>(w, b, x, layer.depth_in), votes, at + o * BLOCK);
-                } else {
-                    store(tile::<V, R, 4>(w, b, x, layer.depth_in), votes, at + o * BLOCK);
-                }
-                o += step;
+    for jv in 0..layer.n_vectors::<V>() {
+        let at = layer.at::<V>(jv);
+        let weights =
+            layer.weights.add(i * layer.len * layer.depth_in + at / BLOCK * BLOCK * layer.depth_in + at % BLOCK);
+        let biases = layer.biases.add(i * layer.len + at);
+        let mut o = 0;
+        // Sixteen accumulators fill half of 32 registers, eight half of AVX2's 16.
+        let step = if V::LANES == 8 { 2 } else { 4 };
+        while o + step <= layer.depth_out {
+            let (w, b) = (weights.add(o * layer.depth_in * BLOCK), biases.add(o * BLOCK));
+            if V::LANES == 8 {
+                store(tile::<V, R, 2>(w, b, x, layer.depth_in), votes, at + o * BLOCK);
+            } else {
+                store(tile::<V, R, 4>(w, b, x, layer.depth_in), votes, at + o * BLOCK);
             }
-            while o < layer.depth_out {
-                let (w, b) = (weights.add(o * layer.depth_in * BLOCK), biases.add(o * BLOCK));
-                store(tile::<V, R, 1>(w, b, x, layer.depth_in), votes, at + o * BLOCK);
-                o += 1;
-            }
+            o += step;
+        }
+        while o < layer.depth_out {
+            let (w, b) = (weights.add(o * layer.depth_in * BLOCK), biases.add(o * BLOCK));
+            store(tile::<V, R, 1>(w, b, x, layer.depth_in), votes, at + o * BLOCK);
+            o += 1;
         }
     }
 }
 
-/// # Safety
-/// Each of `votes` has the tile's vectors from `at` on.
 #[inline(always)]
 unsafe fn store<V: Vector, const R: usize, const O: usize>(tile: [[V; R]; O], votes: [*mut f32; R], at: usize) {
     for (o, rows) in tile.into_iter().enumerate() {
         for (r, vote) in rows.into_iter().enumerate() {
-            // SAFETY: the caller's promise.
-            unsafe { vote.store(votes[r].add(at + o * BLOCK)) };
+            vote.store(votes[r].add(at + o * BLOCK));
         }
     }
 }
 
 /// Softmax over the lanes of `N` vectors of agreements; lanes that are no class become exactly zero.
-///
-/// # Safety
-/// All point to `n_lanes` floats; a coupling may lie where its agreement lies.
 #[inline(always)]
 unsafe fn softmax<V: Vector, const N: usize>(layer: &Layer, agreements: [*mut f32; N], couplings: [*mut f32; N]) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let mut sums = [V::zero(); N];
-        for n in 0..N {
-            let shift = V::splat(shift::<V>(layer, agreements[n]));
-            for jv in 0..layer.n_vectors::<V>() {
-                let lane = jv * V::LANES;
-                let r = V::load(agreements[n].add(lane));
-                let power = r.sub(shift).exp().mul(V::load(layer.valid.add(lane)));
-                power.store(couplings[n].add(lane));
-                sums[n] = sums[n].add(power);
-            }
+    let mut sums = [V::zero(); N];
+    for n in 0..N {
+        let shift = V::splat(shift::<V>(layer, agreements[n]));
+        for jv in 0..layer.n_vectors::<V>() {
+            let lane = jv * V::LANES;
+            let r = V::load(agreements[n].add(lane));
+            let power = r.sub(shift).exp().mul(V::load(layer.valid.add(lane)));
+            power.store(couplings[n].add(lane));
+            sums[n] = sums[n].add(power);
         }
-        let sums = sum_each(sums);
-        for n in 0..N {
-            let scale = V::splat(1.0 / sums[n]);
-            for jv in 0..layer.n_vectors::<V>() {
-                let at = couplings[n].add(jv * V::LANES);
-                V::load(at).mul(scale).store(at);
-            }
+    }
+    let sums = sum_each(sums);
+    for n in 0..N {
+        let scale = V::splat(1.0 / sums[n]);
+        for jv in 0..layer.n_vectors::<V>() {
+            let at = couplings[n].add(jv * V::LANES);
+            V::load(at).mul(scale).store(at);
         }
     }
 }
 
 /// What to subtract before the exponential: nothing while the largest is of moderate size, for then no exponential
 /// overflows and their sum does not vanish; the largest itself otherwise.
-///
-/// # Safety
-/// `row` points to `n_lanes` floats.
 #[inline(always)]
 unsafe fn shift<V: Vector>(layer: &Layer, row: *const f32) -> f32 {
     const MODERATE: f32 = 60.0;
-    // SAFETY: the caller's promise.
-    unsafe {
-        let mut largest = V::load(row);
-        for jv in 1..layer.n_vectors::<V>() {
-            largest = largest.max(V::load(row.add(jv * V::LANES)));
-        }
-        if largest.any_gt(V::splat(MODERATE)) || !largest.any_gt(V::splat(-MODERATE)) { largest.largest() } else { 0.0 }
+    let mut largest = V::load(row);
+    for jv in 1..layer.n_vectors::<V>() {
+        largest = largest.max(V::load(row.add(jv * V::LANES)));
     }
+    if largest.any_gt(V::splat(MODERATE)) || !largest.any_gt(V::splat(-MODERATE)) { largest.largest() } else { 0.0 }
 }
 
 /// The sums over the lanes of each of `N` vectors.
@@ -309,65 +241,63 @@ fn sum_each<V: Vector, const N: usize>(vectors: [V; N]) -> [f32; N] {
 }
 
 /// `v = squash(s)` on packed poses.
-///
-/// # Safety
-/// Both point to `len` floats.
 #[inline(always)]
 unsafe fn squash<V: Vector>(layer: &Layer, s: *const f32, v: *mut f32) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        for jv in 0..layer.n_vectors::<V>() {
-            let at = layer.at::<V>(jv);
-            let mut n2 = V::zero();
-            for o in 0..layer.depth_out {
-                let s = V::load(s.add(at + o * BLOCK));
-                n2 = s.mul_add(s, n2);
-            }
-            let root = n2.add(V::splat(SQUASH_EPSILON as f32)).sqrt();
-            let factor = n2.div(n2.add(V::splat(1.0)).mul(root));
-            for o in 0..layer.depth_out {
-                V::load(s.add(at + o * BLOCK)).mul(factor).store(v.add(at + o * BLOCK));
-            }
+    for jv in 0..layer.n_vectors::<V>() {
+        let at = layer.at::<V>(jv);
+        let mut n2 = V::zero();
+        for o in 0..layer.depth_out {
+            let s = V::load(s.add(at + o * BLOCK));
+            n2 = s.mul_add(s, n2);
+        }
+        let root = n2.add(V::splat(SQUASH_EPSILON as f32)).sqrt();
+        let factor = n2.div(n2.add(V::splat(1.0)).mul(root));
+        for o in 0..layer.depth_out {
+            V::load(s.add(at + o * BLOCK)).mul(factor).store(v.add(at + o * BLOCK));
         }
     }
 }
 
 /// Packed poses to `[n_out, depth_out]`.
-///
-/// # Safety
-/// `packed` points to `len` floats, `poses` to `n_out * depth_out`.
 unsafe fn unpack(layer: &Layer, packed: *const f32, poses: *mut f32) {
     for j in 0..layer.n_out {
         let from = j / BLOCK * layer.depth_out * BLOCK + j % BLOCK;
         for o in 0..layer.depth_out {
-            // SAFETY: the caller's promise.
-            unsafe { *poses.add(j * layer.depth_out + o) = *packed.add(from + o * BLOCK) };
+            *poses.add(j * layer.depth_out + o) = *packed.add(from + o * BLOCK);
         }
     }
 }
 
 /// `[n_out, depth_out]` to packed poses; lanes that are no capsule are left as they are.
-///
-/// # Safety
-/// As [`unpack`].
 unsafe fn pack(layer: &Layer, poses: *const f32, packed: *mut f32) {
     for j in 0..layer.n_out {
         let to = j / BLOCK * layer.depth_out * BLOCK + j % BLOCK;
         for o in 0..layer.depth_out {
-            // SAFETY: the caller's promise.
-            unsafe { *packed.add(to + o * BLOCK) = *poses.add(j * layer.depth_out + o) };
+            *packed.add(to + o * BLOCK) = *poses.add(j * layer.depth_out + o);
         }
     }
 }
 
-/// Deals tiles of utterances of like length to `n_tasks` tasks, so that each gets its share of long ones.
-fn deal(lengths: &[usize], n_tasks: usize) -> Vec<Vec<usize>> {
+/// Shares tiles of utterances of like length out to the threads, so that each gets its share of long ones; each group
+/// gets a buffer of its own.
+fn partition<'a>(
+    lengths: &[usize],
+    buffers: &'a mut Vec<Buffer<f32>>,
+) -> impl Iterator<Item = (Vec<usize>, &'a mut Buffer<f32>)> + use<'a> {
     let mut order: Vec<usize> = (0..lengths.len()).collect();
     order.sort_by_key(|&index| std::cmp::Reverse(lengths[index]));
-    let mut tasks = vec![Vec::new(); n_tasks.max(1)];
+    let mut groups = vec![Vec::new(); rayon::current_num_threads().min(lengths.len().div_ceil(TILE))];
+    let n_groups = groups.len();
     for (tile, members) in order.chunks(TILE).enumerate() {
-        tasks[tile % n_tasks.max(1)].extend_from_slice(members);
+        groups[tile % n_groups].extend_from_slice(members);
     }
-    tasks.retain(|members| !members.is_empty());
-    tasks
+    groups.into_iter().zip(at_least(buffers, n_groups))
+}
+
+/// The first `n` buffers, of which there are so many afterwards.
+fn at_least(buffers: &mut Vec<Buffer<f32>>, n: usize) -> &mut [Buffer<f32>] {
+    if buffers.len() < n {
+        buffers.resize_with(n, Buffer::new);
+    }
+    &mut buffers[..n]
 }

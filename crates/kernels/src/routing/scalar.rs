@@ -54,6 +54,8 @@ pub(crate) fn backward<E: Element>(
     d_packed: &mut Packed<E>,
     _workspace: &mut Workspace<E>,
 ) {
+    packed.check(routing, "weights");
+    d_packed.check(routing, "gradient");
     d_packed.weights.fill(E::ZERO);
     d_packed.biases.fill(E::ZERO);
     for utterance in utterances {

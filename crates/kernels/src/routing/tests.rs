@@ -1,7 +1,7 @@
 //! One suite for every row: finite differences for the definition, the definition for the rows, and the invariances.
 
 use super::{GradientPaths, Packed, Routing, Saved, Tap, Utterance, UtteranceBack, Workspace};
-use crate::random::Random;
+use crate::tests::Random;
 use crate::{Element, Kernels};
 
 /// A layer, its weights, and utterances with the gradients of their outputs.
@@ -148,7 +148,7 @@ fn random_routing(random: &mut Random, is_sequential: bool, n_iterations: usize)
 
 /// Every combination worth a test, each with a shape and lengths of its own.
 fn cases<E: Element>(seed: u64) -> Vec<Case<E>> {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let mut cases = Vec::new();
     for is_sequential in [true, false] {
         for n_iterations in [1, 2, 3] {
@@ -338,5 +338,35 @@ fn very_large_votes_give_finite_results() {
             assert!(forward.outputs.iter().flatten().all(|v| v.is_finite()), "{}", row.name);
             assert!(backward.weights.iter().all(|v| v.is_finite()), "{}", row.name);
         }
+    }
+}
+
+/// The kernels behind it write by pointer: another size must stop before them, on every row.
+#[test]
+fn weights_and_gradients_of_another_layer_are_refused() {
+    let case = cases::<f32>(19).into_iter().find(|case| case.lengths.iter().any(|&n| n > 0)).unwrap();
+    let smaller = Packed::new(&Routing { n_in: case.routing.n_in - case.routing.n_in / 2, n_out: 1, ..case.routing });
+    let zeros = |values: &[Vec<f32>]| values.iter().map(|values| vec![0.0; values.len()]).collect::<Vec<_>>();
+    for row in f32::rows() {
+        let forward = case.forward(row);
+        let mut d_inputs = zeros(&case.inputs);
+        let backward = |packed: &Packed<f32>, mut d_packed: Packed<f32>, d_inputs: &mut [Vec<f32>]| {
+            let utterances = d_inputs.iter_mut().enumerate().map(|(n, d_inputs)| UtteranceBack {
+                n_slices: case.lengths[n],
+                inputs: &case.inputs[n],
+                state: &case.states[n],
+                outputs: &forward.outputs[n],
+                saved: &forward.saved[n],
+                d_outputs: &case.d_outputs[n],
+                d_inputs,
+            });
+            let mut utterances: Vec<_> = utterances.collect();
+            let (paths, mut workspace) = (GradientPaths::FULL, Workspace::new());
+            (row.routing_backward)(&case.routing, packed, paths, &mut utterances, &mut d_packed, &mut workspace);
+        };
+        let fails = |run: &mut dyn FnMut()| std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err();
+        assert!(!fails(&mut || backward(&case.packed, Packed::new(&case.routing), &mut d_inputs)), "{}", row.name);
+        assert!(fails(&mut || backward(&case.packed, smaller.clone(), &mut d_inputs)), "{}", row.name);
+        assert!(fails(&mut || backward(&smaller, Packed::new(&case.routing), &mut d_inputs)), "{}", row.name);
     }
 }

@@ -1,6 +1,6 @@
 //! Capsule layers: routing between windows of slices, primary capsules, and the lengths of capsules.
 
-use srf_kernels::routing::family::{Dynamic, Member, Normaliser};
+use srf_kernels::routing::variants::{Dynamic, Normalizer, RoutingVariant};
 use srf_kernels::routing::{GradientPaths, Router, RouterGradient, Routing, Tap, Utterance, UtteranceBack};
 use srf_kernels::{Buffer, Conv, ConvWeights, Element};
 
@@ -32,7 +32,7 @@ pub struct Decisions<E> {
 /// Saves what its router wants in the backward pass.
 pub struct Capsules<E> {
     routing: Routing,
-    member: Option<Member>,
+    variant: Option<RoutingVariant>,
     paths: GradientPaths,
     weight: Slot,
     bias: Slot,
@@ -61,7 +61,7 @@ impl<E: Element> Capsules<E> {
         scope.add_products(shape.n_inputs() * shape.in_depth * shape.out_height * (shape.out_depth + n_more));
         Self {
             routing: routing(config, shape),
-            member: member(config, shape),
+            variant: variant(config, shape),
             paths: GradientPaths {
                 through_iterations: config.gradient.through_iterations,
                 through_time: config.gradient.through_time,
@@ -78,7 +78,7 @@ impl<E: Element> Capsules<E> {
 
     /// The router with its weights packed for inference.
     pub fn packed(&self, params: &[E]) -> Router<E> {
-        let mut router = Router::new(self.routing, self.member);
+        let mut router = Router::new(self.routing, self.variant);
         router.pack(self.weight.of(params), self.bias.of(params), self.extra.of(params));
         router
     }
@@ -91,7 +91,7 @@ impl<E: Element> Capsules<E> {
     /// Computes `y` from `x`.
     pub fn forward(&mut self, pass: &mut Forward<'_, E>, x: &Frames<E>, y: &mut Frames<E>) {
         let routing = self.routing;
-        let router = self.router.get_or_insert_with(|| Router::new(routing, self.member));
+        let router = self.router.get_or_insert_with(|| Router::new(routing, self.variant));
         router.pack(self.weight.of(pass.params), self.bias.of(pass.params), self.extra.of(pass.params));
         y.resize_like(x);
         self.saved.resize(router.saved_len(x.n_frames(), true));
@@ -164,7 +164,7 @@ impl<E: Element> Decisions<E> {
 
 /// The router of the capsule layer of this shape, without weights yet.
 pub fn router<E: Element>(config: &SrfConfig, shape: CapsuleShape) -> Router<E> {
-    Router::new(routing(config, shape), member(config, shape))
+    Router::new(routing(config, shape), variant(config, shape))
 }
 
 fn routing(config: &SrfConfig, shape: CapsuleShape) -> Routing {
@@ -181,17 +181,17 @@ fn routing(config: &SrfConfig, shape: CapsuleShape) -> Routing {
 }
 
 /// `None` for DR and SDR without further choices, which have kernels of their own.
-fn member(config: &SrfConfig, shape: CapsuleShape) -> Option<Member> {
-    let normaliser = match config.couplings {
-        Couplings::Softmax => Normaliser::Softmax,
-        Couplings::MinMax => Normaliser::MinMax,
+fn variant(config: &SrfConfig, shape: CapsuleShape) -> Option<RoutingVariant> {
+    let normalizer = match config.couplings {
+        Couplings::Softmax => Normalizer::Softmax,
+        Couplings::MinMax => Normalizer::MinMax,
     };
-    let options = Dynamic { normaliser, entropy: config.entropy, learns_start: config.start == Start::Learned };
+    let options = Dynamic { normalizer, entropy: config.entropy, learns_start: config.start == Start::Learned };
     match config.routing {
-        config::Routing::Sdr | config::Routing::Dr => (options != Dynamic::PLAIN).then_some(Member::Dynamic(options)),
-        config::Routing::Em => Some(Member::Em),
-        config::Routing::SelfRouting => Some(Member::SelfRouting),
-        config::Routing::Inverted => Some(Member::Inverted { keeps_lengths: shape.is_last }),
+        config::Routing::Sdr | config::Routing::Dr => (options != Dynamic::PLAIN).then_some(RoutingVariant::Dynamic(options)),
+        config::Routing::Em => Some(RoutingVariant::Em),
+        config::Routing::SelfRouting => Some(RoutingVariant::SelfRouting),
+        config::Routing::Inverted => Some(RoutingVariant::Inverted { keeps_lengths: shape.is_last }),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Batch and layer normalization: y = gamma * (x - mean) / sqrt(variance + epsilon) + beta.
 
 use rayon::prelude::*;
-use srf_kernels::batch_norm::{Factors, Moments, Sums, Used};
+use srf_kernels::norm::{Factors, Moments, Sums, Used};
 use srf_kernels::{Buffer, Element};
 
 use super::{Backward, Forward, sum_in_order};

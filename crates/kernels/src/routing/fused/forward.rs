@@ -1,17 +1,13 @@
-//! Forward: utterances in, outputs written, with the votes of a few capsules alive at any moment.
+//! The forward pass, with the votes of a few capsules alive at any moment.
 
 use std::{array, ptr};
 
 use rayon::prelude::*;
 
-use super::{
-    Layer, MAX_INPUTS, Packed, Routing, TILE, Utterance, Workspace, deal, pack, predict, softmax, specialised, squash,
-    unpack,
-};
-use crate::BLOCK;
-use crate::buffer::Buffer;
-use crate::routing::check_forward;
+use super::{Layer, MAX_INPUTS, TILE, Tasks, pack, partition, predict, softmax, specialized, squash, unpack};
+use crate::routing::{Packed, Routing, Utterance, Workspace, check_forward};
 use crate::simd::Vector;
+use crate::{BLOCK, Buffer};
 
 /// An utterance as pointers, for the kernels.
 #[derive(Clone, Copy)]
@@ -21,48 +17,40 @@ struct Row {
     /// Null for zero.
     state: *const f32,
     outputs: *mut f32,
-    /// Null where nobody asked.
+    /// Null where not wanted.
     saved: *mut f32,
     couplings: *mut f32,
     agreements: *mut f32,
 }
 
-// SAFETY: a row's pointers come from one exclusively borrowed utterance, and each row goes to one task.
+// SAFETY: DISJOINT: a row's pointers come from one exclusively borrowed utterance, and each row goes to one task.
 unsafe impl Send for Row {}
 
 /// A few utterances for one thread, longest first, and its scratch.
-pub(super) struct Task<'a> {
+pub(crate) struct Task<'a> {
     layer: Layer,
     rows: Vec<Row>,
     scratch: &'a mut Buffer<f32>,
 }
 
-/// Runs tasks that together cover all utterances.
-pub(super) fn all(
+/// See [`routing::forward`](crate::routing::forward).
+pub(crate) fn forward<T: Tasks>(
     routing: &Routing,
     packed: &Packed<f32>,
     utterances: &mut [Utterance<'_, f32>],
     workspace: &mut Workspace<f32>,
-    run: fn(&mut Task<'_>),
 ) {
-    for utterance in utterances.iter() {
-        check_forward(routing, utterance);
-    }
+    utterances.iter().for_each(|utterance| check_forward(routing, utterance));
     workspace.prepare_lanes(routing);
     let layer = Layer::new(routing, packed, workspace);
     let lengths: Vec<usize> = utterances.iter().map(|utterance| utterance.n_slices).collect();
-    let deals = deal(&lengths, rayon::current_num_threads());
-    if workspace.tasks.len() < deals.len() {
-        workspace.tasks.resize_with(deals.len(), Buffer::new);
-    }
     let rows: Vec<Row> = utterances.iter_mut().map(Row::new).collect();
-    let tasks = deals.iter().zip(&mut workspace.tasks);
-    let mut tasks: Vec<Task<'_>> = tasks
+    let mut tasks: Vec<Task<'_>> = partition(&lengths, &mut workspace.tasks)
         .map(|(members, scratch)| Task { layer, rows: members.iter().map(|&m| rows[m]).collect(), scratch })
         .collect();
     match tasks.as_mut_slice() {
-        [only] => run(only),
-        many => many.par_iter_mut().for_each(run),
+        [only] => T::forward(only),
+        many => many.par_iter_mut().for_each(T::forward),
     }
 }
 
@@ -83,38 +71,24 @@ impl Row {
         }
     }
 
-    /// # Safety
-    /// `v` points to `len` floats.
     unsafe fn read_state(&self, layer: &Layer, v: *mut f32) {
-        // SAFETY: the caller's promise; a state that is there has the length of the outputs.
-        unsafe {
-            ptr::write_bytes(v, 0, layer.len);
-            if !self.state.is_null() && layer.is_sequential {
-                pack(layer, self.state, v);
-            }
+        ptr::write_bytes(v, 0, layer.len);
+        if !self.state.is_null() && layer.is_sequential {
+            pack(layer, self.state, v);
         }
     }
 
     /// Squashes `s` into `v` and writes what is asked for slice `t`.
-    ///
-    /// # Safety
-    /// `s` and `v` point to `len` floats, and `t` is one of the row's slices.
     #[inline(always)]
     unsafe fn finish<V: Vector>(&self, layer: &Layer, t: usize, s: *const f32, v: *mut f32) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            squash::<V>(layer, s, v);
-            unpack(layer, v, self.outputs.add(t * layer.n_out * layer.depth_out));
-            if !self.saved.is_null() {
-                ptr::copy_nonoverlapping(s, self.saved.add(t * layer.len), layer.len);
-            }
+        squash::<V>(layer, s, v);
+        unpack(layer, v, self.outputs.add(t * layer.n_out * layer.depth_out));
+        if !self.saved.is_null() {
+            ptr::copy_nonoverlapping(s, self.saved.add(t * layer.len), layer.len);
         }
     }
 
     /// Writes what `part` decided, if anybody looks.
-    ///
-    /// # Safety
-    /// `t` is one of the row's slices, and `part` was routed.
     #[inline(always)]
     unsafe fn write_tap(&self, layer: &Layer, t: usize, part: &Part) {
         if self.couplings.is_null() {
@@ -122,25 +96,22 @@ impl Row {
         }
         for q in 0..part.n {
             let at = (t * layer.n_in + part.i + q) * layer.n_out;
-            // SAFETY: the caller's promise; a tap that is there has the right length.
-            unsafe {
-                ptr::copy_nonoverlapping(part.coupling(layer, q), self.couplings.add(at), layer.n_out);
-                ptr::copy_nonoverlapping(part.agreement(layer, q), self.agreements.add(at), layer.n_out);
-            }
+            ptr::copy_nonoverlapping(part.coupling(layer, q), self.couplings.add(at), layer.n_out);
+            ptr::copy_nonoverlapping(part.agreement(layer, q), self.agreements.add(at), layer.n_out);
         }
     }
 }
 
 /// Routes the utterances of a task.
 #[inline(always)]
-pub(super) fn run<V: Vector>(task: &mut Task<'_>) {
+pub(crate) fn run<V: Vector>(task: &mut Task<'_>) {
     let layer = task.layer;
-    specialised!(layer, run_layer::<V>(layer, task));
+    specialized!(layer, run_layer::<V>(layer, task));
 }
 
 #[inline(always)]
 fn run_layer<V: Vector>(layer: &Layer, task: &mut Task<'_>) {
-    // SAFETY: rows and layer hold what `all` checked, and both functions size the scratch that they use.
+    // SAFETY: BOUNDS, checked in `forward`; SCRATCH, both functions size what they use.
     unsafe {
         if layer.n_iterations == 1 && task.rows.len() > 1 {
             for rows in task.rows.chunks(layer.n_side_by_side()) {
@@ -155,60 +126,51 @@ fn run_layer<V: Vector>(layer: &Layer, task: &mut Task<'_>) {
 }
 
 /// Utterances side by side, slice by slice, one iteration: the votes of a few capsules live in the first-level cache.
-///
-/// # Safety
-/// As in [`run`].
 #[inline(always)]
 unsafe fn side_by_side<V: Vector>(layer: &Layer, rows: &[Row], scratch: &mut Buffer<f32>) {
     let (len, together) = (layer.len, layer.n_together());
     scratch.resize((2 * rows.len() + TILE * together) * len + TILE * COUPLINGS * layer.n_lanes);
-    // SAFETY: the parts of the scratch do not overlap, and have room for what is said of them.
-    unsafe {
-        let v = scratch.as_mut_ptr();
-        let s = v.add(rows.len() * len);
-        let votes = s.add(rows.len() * len);
-        let couplings = votes.add(TILE * together * len);
-        rows.iter().enumerate().for_each(|(r, row)| row.read_state(layer, v.add(r * len)));
-        let n_slices = rows.iter().map(|row| row.n_slices).max().unwrap_or(0);
-        for t in 0..n_slices {
-            ptr::write_bytes(s, 0, rows.len() * len);
-            let mut i = 0;
-            while i < layer.n_in {
-                let n = together.min(layer.n_in - i);
-                for first in (0..rows.len()).step_by(TILE) {
-                    let active = rows[first..].iter().take(TILE).take_while(|row| row.n_slices > t).count();
-                    let x = |r: usize| rows[first + r].inputs.add(t * layer.stride);
-                    predict_tile::<V>(layer, active, x, i, n, votes, together);
-                    let parts: [Part; TILE] = array::from_fn(|r| Part {
-                        i,
-                        n,
-                        votes: votes.add(r * together * len),
-                        v: v.wrapping_add((first + r) * len),
-                        s: s.wrapping_add((first + r) * len),
-                        couplings: couplings.add(r * COUPLINGS * layer.n_lanes),
-                        logits: ptr::null_mut(),
-                    });
-                    route::<V>(layer, &parts[..active]);
-                    for r in 0..active {
-                        rows[first + r].write_tap(layer, t, &parts[r]);
-                    }
+    let v = scratch.as_mut_ptr();
+    let s = v.add(rows.len() * len);
+    let votes = s.add(rows.len() * len);
+    let couplings = votes.add(TILE * together * len);
+    rows.iter().enumerate().for_each(|(r, row)| row.read_state(layer, v.add(r * len)));
+    let n_slices = rows.iter().map(|row| row.n_slices).max().unwrap_or(0);
+    for t in 0..n_slices {
+        ptr::write_bytes(s, 0, rows.len() * len);
+        let mut i = 0;
+        while i < layer.n_in {
+            let n = together.min(layer.n_in - i);
+            for first in (0..rows.len()).step_by(TILE) {
+                let active = rows[first..].iter().take(TILE).take_while(|row| row.n_slices > t).count();
+                let x = |r: usize| rows[first + r].inputs.add(t * layer.stride);
+                predict_tile::<V>(layer, active, x, i, n, votes, together);
+                let parts: [Part; TILE] = array::from_fn(|r| Part {
+                    i,
+                    n,
+                    votes: votes.add(r * together * len),
+                    v: v.wrapping_add((first + r) * len),
+                    s: s.wrapping_add((first + r) * len),
+                    couplings: couplings.add(r * COUPLINGS * layer.n_lanes),
+                    logits: ptr::null_mut(),
+                });
+                route::<V>(layer, &parts[..active]);
+                for r in 0..active {
+                    rows[first + r].write_tap(layer, t, &parts[r]);
                 }
-                i += n;
             }
-            for (r, row) in rows.iter().enumerate().filter(|(_, row)| row.n_slices > t) {
-                row.finish::<V>(layer, t, s.add(r * len), v.add(r * len));
-                if !layer.is_sequential {
-                    ptr::write_bytes(v.add(r * len), 0, len);
-                }
+            i += n;
+        }
+        for (r, row) in rows.iter().enumerate().filter(|(_, row)| row.n_slices > t) {
+            row.finish::<V>(layer, t, s.add(r * len), v.add(r * len));
+            if !layer.is_sequential {
+                ptr::write_bytes(v.add(r * len), 0, len);
             }
         }
     }
 }
 
 /// Votes of `n` capsules from `i` on for up to [`TILE`] slices whose inputs start at `x`, `[slice][capsule][packed]`.
-///
-/// # Safety
-/// `votes` has room for them, with `together` capsules a slice; each `x` holds a slice's inputs.
 #[inline(always)]
 pub(super) unsafe fn predict_tile<V: Vector>(
     layer: &Layer,
@@ -219,71 +181,58 @@ pub(super) unsafe fn predict_tile<V: Vector>(
     votes: *mut f32,
     together: usize,
 ) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        for q in 0..n {
-            let x = |r: usize| x(r).add((i + q) * layer.depth_in);
-            let to = |r: usize| votes.add((r * together + q) * layer.len);
-            match n_slices {
-                0 => {}
-                1 => predict::<V, 1>(layer, i + q, array::from_fn(x), array::from_fn(to)),
-                2 => predict::<V, 2>(layer, i + q, array::from_fn(x), array::from_fn(to)),
-                3 => predict::<V, 3>(layer, i + q, array::from_fn(x), array::from_fn(to)),
-                _ => predict::<V, 4>(layer, i + q, array::from_fn(x), array::from_fn(to)),
-            }
+    for q in 0..n {
+        let x = |r: usize| x(r).add((i + q) * layer.depth_in);
+        let to = |r: usize| votes.add((r * together + q) * layer.len);
+        match n_slices {
+            0 => {}
+            1 => predict::<V, 1>(layer, i + q, array::from_fn(x), array::from_fn(to)),
+            2 => predict::<V, 2>(layer, i + q, array::from_fn(x), array::from_fn(to)),
+            3 => predict::<V, 3>(layer, i + q, array::from_fn(x), array::from_fn(to)),
+            _ => predict::<V, 4>(layer, i + q, array::from_fn(x), array::from_fn(to)),
         }
     }
 }
 
 /// One utterance alone, any number of iterations: the votes of up to [`TILE`] consecutive slices are computed against
 /// one load of the weights, then each slice is routed in its turn.
-///
-/// # Safety
-/// As in [`run`].
 #[inline(always)]
 unsafe fn alone<V: Vector>(layer: &Layer, row: &Row, scratch: &mut Buffer<f32>) {
     let len = layer.len;
     scratch.resize((2 + TILE * layer.n_in) * len + (TILE * COUPLINGS + layer.n_in) * layer.n_lanes);
-    // SAFETY: the parts of the scratch do not overlap, and have room for what is said of them.
-    unsafe {
-        let v = scratch.as_mut_ptr();
-        let s = v.add(len);
-        let votes = s.add(len);
-        let couplings = votes.add(TILE * layer.n_in * len);
-        let logits = couplings.add(TILE * COUPLINGS * layer.n_lanes);
-        row.read_state(layer, v);
-        let mut t = 0;
-        while t < row.n_slices {
-            let n = TILE.min(row.n_slices - t);
-            predict_consecutive::<V>(layer, row.inputs.add(t * layer.stride), n, votes);
-            for q in 0..n {
-                let votes = votes.add(q * layer.n_in * len).cast_const();
-                let slice = Slice { votes, poses: v, sums: s, couplings, logits };
-                slice.start(layer);
-                for n in 0..layer.n_iterations {
-                    if n > 0 {
-                        squash::<V>(layer, s, v);
-                    }
-                    slice.iterate::<V>(layer, v, s, |part| row.write_tap(layer, t + q, part));
+    let v = scratch.as_mut_ptr();
+    let s = v.add(len);
+    let votes = s.add(len);
+    let couplings = votes.add(TILE * layer.n_in * len);
+    let logits = couplings.add(TILE * COUPLINGS * layer.n_lanes);
+    row.read_state(layer, v);
+    let mut t = 0;
+    while t < row.n_slices {
+        let n = TILE.min(row.n_slices - t);
+        predict_consecutive::<V>(layer, row.inputs.add(t * layer.stride), n, votes);
+        for q in 0..n {
+            let votes = votes.add(q * layer.n_in * len).cast_const();
+            let slice = Slice { votes, poses: v, sums: s, couplings, logits };
+            slice.start(layer);
+            for n in 0..layer.n_iterations {
+                if n > 0 {
+                    squash::<V>(layer, s, v);
                 }
-                row.finish::<V>(layer, t + q, s, v);
-                if !layer.is_sequential {
-                    ptr::write_bytes(v, 0, len);
-                }
+                slice.iterate::<V>(layer, v, s, |part| row.write_tap(layer, t + q, part));
             }
-            t += n;
+            row.finish::<V>(layer, t + q, s, v);
+            if !layer.is_sequential {
+                ptr::write_bytes(v, 0, len);
+            }
         }
+        t += n;
     }
 }
 
 /// Votes of all capsules for `n` consecutive slices that start at `inputs`, `[slice][capsule][packed]`.
-///
-/// # Safety
-/// `votes` has room for them, `inputs` holds them.
 #[inline(always)]
 pub(super) unsafe fn predict_consecutive<V: Vector>(layer: &Layer, inputs: *const f32, n: usize, votes: *mut f32) {
-    // SAFETY: the caller's promise.
-    unsafe { predict_tile::<V>(layer, n, |q| inputs.add(q * layer.stride), 0, layer.n_in, votes, layer.n_in) };
+    predict_tile::<V>(layer, n, |q| inputs.add(q * layer.stride), 0, layer.n_in, votes, layer.n_in);
 }
 
 /// What routing one slice of several iterations reads and writes.
@@ -300,42 +249,32 @@ pub(super) struct Slice {
 
 impl Slice {
     /// Agreements before the first iteration.
-    ///
-    /// # Safety
-    /// The pointers have room for what is said of them.
     pub(super) unsafe fn start(&self, layer: &Layer) {
         for i in 0..layer.n_in {
-            // SAFETY: the caller's promise.
-            unsafe { ptr::copy_nonoverlapping(layer.start, self.logits.add(i * layer.n_lanes), layer.n_lanes) };
+            ptr::copy_nonoverlapping(layer.start, self.logits.add(i * layer.n_lanes), layer.n_lanes);
         }
     }
 
     /// One iteration from the poses `v` to the sums `s`; shows each part to `look` once it is routed.
-    ///
-    /// # Safety
-    /// As [`Slice::start`]; `v` and `s` point to `len` floats.
     #[inline(always)]
     pub(super) unsafe fn iterate<V: Vector>(&self, layer: &Layer, v: *mut f32, s: *mut f32, look: impl Fn(&Part)) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            ptr::write_bytes(s, 0, layer.len);
-            for first in (0..layer.n_in).step_by(TILE * MAX_INPUTS) {
-                let n_parts = TILE.min((layer.n_in - first).div_ceil(MAX_INPUTS));
-                let parts: [Part; TILE] = array::from_fn(|q| {
-                    let i = first + q * MAX_INPUTS;
-                    Part {
-                        i,
-                        n: MAX_INPUTS.min(layer.n_in.saturating_sub(i)),
-                        votes: self.votes.wrapping_add(i * layer.len),
-                        v,
-                        s,
-                        couplings: self.couplings.add(q * COUPLINGS * layer.n_lanes),
-                        logits: self.logits.wrapping_add(i * layer.n_lanes),
-                    }
-                });
-                route::<V>(layer, &parts[..n_parts]);
-                parts[..n_parts].iter().for_each(&look);
-            }
+        ptr::write_bytes(s, 0, layer.len);
+        for first in (0..layer.n_in).step_by(TILE * MAX_INPUTS) {
+            let n_parts = TILE.min((layer.n_in - first).div_ceil(MAX_INPUTS));
+            let parts: [Part; TILE] = array::from_fn(|q| {
+                let i = first + q * MAX_INPUTS;
+                Part {
+                    i,
+                    n: MAX_INPUTS.min(layer.n_in.saturating_sub(i)),
+                    votes: self.votes.wrapping_add(i * layer.len),
+                    v,
+                    s,
+                    couplings: self.couplings.add(q * COUPLINGS * layer.n_lanes),
+                    logits: self.logits.wrapping_add(i * layer.n_lanes),
+                }
+            });
+            route::<V>(layer, &parts[..n_parts]);
+            parts[..n_parts].iter().for_each(&look);
         }
     }
 }
@@ -388,77 +327,57 @@ pub(super) use by_count;
 ///
 /// Each step is done for all parts before the next: a softmax is a long chain of dependent instructions, and the
 /// processor works on as many chains as it finds.
-///
-/// # Safety
-/// The parts hold their votes, and their memory does not overlap but for `v` and `s`.
 #[inline(always)]
 unsafe fn route<V: Vector>(layer: &Layer, parts: &[Part]) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        for part in parts {
-            by_count!(part.n, V, agree, layer, part);
-        }
-        for part in parts {
-            by_count!(part.n, V, couple, layer, part);
-        }
-        for part in parts {
-            by_count!(part.n, V, gather, layer, part);
-        }
+    for part in parts {
+        by_count!(part.n, V, agree, layer, part);
+    }
+    for part in parts {
+        by_count!(part.n, V, couple, layer, part);
+    }
+    for part in parts {
+        by_count!(part.n, V, gather, layer, part);
     }
 }
 
-/// # Safety
-/// As [`route`], with `N` capsules.
 #[inline(always)]
 unsafe fn agree<V: Vector, const N: usize>(layer: &Layer, part: &Part) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        for jv in 0..layer.n_vectors::<V>() {
-            let (lane, at) = (jv * V::LANES, layer.at::<V>(jv));
-            let start = |q: usize| match part.logits.is_null() {
-                true => V::load(layer.start.add(lane)),
-                false => V::load(part.logits.add(q * layer.n_lanes + lane)),
-            };
-            let mut r: [V; N] = array::from_fn(start);
-            for o in 0..layer.depth_out {
-                let v = V::load(part.v.add(at + o * BLOCK));
-                for q in 0..N {
-                    r[q] = V::load(part.votes.add(q * layer.len + at + o * BLOCK)).mul_add(v, r[q]);
-                }
-            }
+    for jv in 0..layer.n_vectors::<V>() {
+        let (lane, at) = (jv * V::LANES, layer.at::<V>(jv));
+        let start = |q: usize| match part.logits.is_null() {
+            true => V::load(layer.start.add(lane)),
+            false => V::load(part.logits.add(q * layer.n_lanes + lane)),
+        };
+        let mut r: [V; N] = array::from_fn(start);
+        for o in 0..layer.depth_out {
+            let v = V::load(part.v.add(at + o * BLOCK));
             for q in 0..N {
-                r[q].store(part.agreement(layer, q).add(lane));
-                if !part.logits.is_null() {
-                    r[q].store(part.logits.add(q * layer.n_lanes + lane));
-                }
+                r[q] = V::load(part.votes.add(q * layer.len + at + o * BLOCK)).mul_add(v, r[q]);
+            }
+        }
+        for q in 0..N {
+            r[q].store(part.agreement(layer, q).add(lane));
+            if !part.logits.is_null() {
+                r[q].store(part.logits.add(q * layer.n_lanes + lane));
             }
         }
     }
 }
 
-/// # Safety
-/// As [`route`], with `N` capsules.
 #[inline(always)]
 unsafe fn couple<V: Vector, const N: usize>(layer: &Layer, part: &Part) {
     let agreements: [*mut f32; N] = array::from_fn(|q| part.agreement(layer, q));
     let couplings: [*mut f32; N] = array::from_fn(|q| part.coupling(layer, q));
-    // SAFETY: the caller's promise.
-    unsafe { softmax::<V, N>(layer, agreements, couplings) };
+    softmax::<V, N>(layer, agreements, couplings);
 }
 
-/// # Safety
-/// As [`route`], with `N` capsules.
 #[inline(always)]
 unsafe fn gather<V: Vector, const N: usize>(layer: &Layer, part: &Part) {
     let couplings: [*mut f32; N] = array::from_fn(|q| part.coupling(layer, q));
-    // SAFETY: the caller's promise.
-    unsafe { add_weighted::<V, N>(layer, part.votes, couplings, part.s) };
+    add_weighted::<V, N>(layer, part.votes, couplings, part.s);
 }
 
 /// `sum += Σ_q weights_q · votes_q` on packed poses.
-///
-/// # Safety
-/// `votes` holds `N` capsules' votes, each of `weights` points to `n_lanes` floats, `sum` to `len`.
 #[inline(always)]
 pub(super) unsafe fn add_weighted<V: Vector, const N: usize>(
     layer: &Layer,
@@ -466,18 +385,15 @@ pub(super) unsafe fn add_weighted<V: Vector, const N: usize>(
     weights: [*mut f32; N],
     sum: *mut f32,
 ) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        for jv in 0..layer.n_vectors::<V>() {
-            let at = layer.at::<V>(jv);
-            let c: [V; N] = array::from_fn(|q| V::load(weights[q].add(jv * V::LANES)));
-            for o in 0..layer.depth_out {
-                let mut s = V::load(sum.add(at + o * BLOCK));
-                for q in 0..N {
-                    s = c[q].mul_add(V::load(votes.add(q * layer.len + at + o * BLOCK)), s);
-                }
-                s.store(sum.add(at + o * BLOCK));
+    for jv in 0..layer.n_vectors::<V>() {
+        let at = layer.at::<V>(jv);
+        let c: [V; N] = array::from_fn(|q| V::load(weights[q].add(jv * V::LANES)));
+        for o in 0..layer.depth_out {
+            let mut s = V::load(sum.add(at + o * BLOCK));
+            for q in 0..N {
+                s = c[q].mul_add(V::load(votes.add(q * layer.len + at + o * BLOCK)), s);
             }
+            s.store(sum.add(at + o * BLOCK));
         }
     }
 }

@@ -2,12 +2,12 @@
 
 use super::*;
 use crate::check::{dot, gradient_error};
-use crate::random::Random;
+use crate::tests::Random;
 
 const EPSILON: f64 = 1e-3;
 
 /// Normalised rows, and what the backward pass needs.
-fn normalise(x: &[f64], gamma: &[f64], beta: &[f64], width: usize) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
+fn normalize(x: &[f64], gamma: &[f64], beta: &[f64], width: usize) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
     let kernels = f64::kernels();
     let mut moments = Moments::new(gamma.len());
     moments.add_frames(kernels, x, width, &mut vec![0.0; 2 * gamma.len()]);
@@ -22,7 +22,7 @@ fn normalise(x: &[f64], gamma: &[f64], beta: &[f64], width: usize) -> (Vec<f64>,
 #[test]
 fn moments_are_mean_and_variance_whatever_the_grouping() {
     let (n_channels, width, n_frames) = (3, 12, 7);
-    let mut x: Vec<f64> = Random(1).numbers(width * n_frames, 1.0);
+    let mut x: Vec<f64> = Random::new(1).numbers(width * n_frames, 1.0);
     // A mean far from 0 shows cancellation.
     for x in &mut x {
         *x += 1e4;
@@ -50,14 +50,14 @@ fn moments_are_mean_and_variance_whatever_the_grouping() {
 #[test]
 fn gradients_equal_finite_differences() {
     let (n_channels, width, n_frames) = (3, 6, 5);
-    let mut random = Random(2);
+    let mut random = Random::new(2);
     let x: Vec<f64> = random.numbers(width * n_frames, 1.0);
     let (gamma, beta): (Vec<f64>, Vec<f64>) = (random.numbers(n_channels, 1.0), random.numbers(n_channels, 1.0));
-    let (y, mean, inverse) = normalise(&x, &gamma, &beta, width);
-    let grad_y: Vec<f64> = random.numbers(y.len(), 1.0);
+    let (y, mean, inverse) = normalize(&x, &gamma, &beta, width);
+    let d_y: Vec<f64> = random.numbers(y.len(), 1.0);
     let used = Used { mean: &mean, inverse: &inverse };
     let mut sums = Sums::new(n_channels);
-    sums.add_frames(f64::kernels(), used, &x, &grad_y, width, &mut [0.0; 6]);
+    sums.add_frames(f64::kernels(), used, &x, &d_y, width, &mut [0.0; 6]);
     let n = (x.len() / n_channels) as f64;
     let mut factors = [vec![0.0; n_channels], vec![0.0; n_channels], vec![0.0; n_channels]];
     for c in 0..n_channels {
@@ -66,10 +66,10 @@ fn gradients_equal_finite_differences() {
         factors[2][c] = -gamma[c] * inverse[c] * sums.gradient[c] / n;
     }
     let [gradient, distance, constant] = &factors;
-    let mut grad_x = grad_y.clone();
-    (f64::kernels().batch_norm_backward)(&x, &mean, Factors { gradient, distance, constant }, &mut grad_x);
-    let loss = |x: &[f64], gamma: &[f64], beta: &[f64]| dot(&normalise(x, gamma, beta, width).0, &grad_y);
-    assert!(gradient_error(&x, &grad_x, |x| loss(x, &gamma, &beta)) < 1e-8);
+    let mut d_x = d_y.clone();
+    (f64::kernels().batch_norm_backward)(&x, &mean, Factors { gradient, distance, constant }, &mut d_x);
+    let loss = |x: &[f64], gamma: &[f64], beta: &[f64]| dot(&normalize(x, gamma, beta, width).0, &d_y);
+    assert!(gradient_error(&x, &d_x, |x| loss(x, &gamma, &beta)) < 1e-8);
     assert!(gradient_error(&gamma, &sums.product, |gamma| loss(&x, gamma, &beta)) < 1e-8);
     assert!(gradient_error(&beta, &sums.gradient, |beta| loss(&x, &gamma, beta)) < 1e-8);
 }
@@ -77,17 +77,17 @@ fn gradients_equal_finite_differences() {
 #[test]
 fn every_row_gives_the_bits_of_the_definition() {
     let (n_channels, n_rows) = (37, 11);
-    let mut random = Random(3);
+    let mut random = Random::new(3);
     let mut slices = || random.numbers::<f32>(n_channels * n_rows, 1.0);
-    let (x, grad_y) = (slices(), slices());
+    let (x, d_y) = (slices(), slices());
     let (a, b, c, d) = (slices(), slices(), slices(), slices());
     let [a, b, c, d] = [&a, &b, &c, &d].map(|slice| &slice[..n_channels]);
     let run = |row: &Kernels<f32>| {
         let mut sums = [0; 4].map(|_| vec![f32::NAN; n_channels]);
         let [mean, deviation, gradient, product] = &mut sums;
         (row.row_moments)(&x, mean, deviation);
-        (row.gradient_moments)(&x, &grad_y, a, gradient, product);
-        let (mut y, mut grad) = (vec![f32::NAN; x.len()], grad_y.clone());
+        (row.gradient_moments)(&x, &d_y, a, gradient, product);
+        let (mut y, mut grad) = (vec![f32::NAN; x.len()], d_y.clone());
         (row.affine)(&x, a, b, &mut y);
         (row.batch_norm_backward)(&x, a, Factors { gradient: b, distance: c, constant: d }, &mut grad);
         (sums, y, grad)

@@ -1,16 +1,56 @@
-//! The convolution in vectors: tiles of several positions by several vectors of filters, see [`tile`].
+//! Convolution and dense layers in vectors: tiles of several rows of the input by several vectors of filters, whose sums
+//! stay in registers.
+//!
+//! Weights come packed in panels of [`BLOCK`] lanes, `[panel][tap][lane]`, so that a tile streams through them in
+//! order; inputs are read where they lie, one broadcast at a time.
 
-use std::ops::Range;
-
-use super::spread::Spread;
-use super::tile::{Segment, tile};
-use super::weights::{ConvWeights, MAX_TIME_TAPS, n_panels};
-use super::{Span, check_forward, choice};
+use super::{Conv, ConvWeights, MAX_TIME_TAPS, Span, check_forward, choice};
 use crate::simd::Vector;
-use crate::{BLOCK, Conv, Dropout};
+use crate::{BLOCK, Dropout};
+
+/// A run of inputs that lie one after another, and the panel rows they meet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Segment {
+    /// First input, counted from the start of the row.
+    pub(crate) input: usize,
+    /// First panel row.
+    pub(crate) tap: usize,
+    /// How many.
+    pub(crate) len: usize,
+}
+
+/// The sums of `R` rows by `N` vectors; each is one chain of fused multiply-adds in the order of the segments.
+///
+/// # Safety
+/// Every row is readable at every input of the segments, every panel (at its vector's lanes) at every tap.
+#[inline(always)]
+unsafe fn tile<V: Vector, const R: usize, const N: usize>(
+    rows: &[*const f32; R],
+    segments: &[Segment],
+    panels: &[*const f32; N],
+) -> [[V; N]; R] {
+    let mut sums = [[V::zero(); N]; R];
+    for segment in segments {
+        for k in 0..segment.len {
+            let mut weights = [V::zero(); N];
+            for (weight, panel) in weights.iter_mut().zip(panels) {
+                // SAFETY: BOUNDS, by the caller.
+                *weight = unsafe { V::load(panel.add((segment.tap + k) * BLOCK)) };
+            }
+            for (sums, row) in sums.iter_mut().zip(rows) {
+                // SAFETY: BOUNDS, by the caller.
+                let input = V::splat(unsafe { *row.add(segment.input + k) });
+                for (sum, weight) in sums.iter_mut().zip(weights) {
+                    *sum = input.mul_add(weight, *sum);
+                }
+            }
+        }
+    }
+    sums
+}
 
 /// Most rows of a tile.
-pub(crate) const ROWS: usize = 6;
+const ROWS: usize = 6;
 /// Rows that pass over a panel while it is in cache: a panel of a layer with many inputs is read from afar, and the more
 /// rows share that, the better.
 const BLOCK_ROWS: usize = 16 * ROWS;
@@ -67,11 +107,8 @@ impl Panels<'_> {
 
 /// Computes every position of `grid` at every lane, calling `finish` with where the position's output starts, the
 /// first lane, the lanes of a branch in this tile, and their sums, branch after branch.
-///
-/// # Safety
-/// The processor has the instructions of `V`.
 #[inline(always)]
-pub(crate) unsafe fn sweep<V: Vector, const N: usize>(
+pub(crate) fn sweep<V: Vector, const N: usize>(
     grid: &Grid,
     x: &[f32],
     segments: &[Segment],
@@ -103,7 +140,7 @@ pub(crate) unsafe fn sweep<V: Vector, const N: usize>(
             let wide = N / panels.n_branches * V::LANES;
             let width = if lane + wide <= panels.n_lanes { wide } else { V::LANES };
             for (rows, outputs) in rows[..n].chunks(ROWS).zip(outputs[..n].chunks(ROWS)) {
-                // SAFETY: `check_reads` has seen that all positions of the grid may be read at all segments.
+                // SAFETY: BOUNDS, `check_reads` has seen that all positions of the grid may be read at all segments.
                 unsafe { tile_rows::<V, N>(rows, segments, panels, lane, width == wide, &mut sums) };
                 for (sums, &output) in sums.iter().zip(outputs) {
                     finish(output, lane, width, sums);
@@ -150,7 +187,7 @@ unsafe fn tile_rows<V: Vector, const N: usize>(
             left => left,
         };
         let (rows, sums) = (&rows[done..], &mut sums[done..]);
-        // SAFETY: the caller's promise.
+        // SAFETY: BOUNDS, by the caller.
         unsafe {
             match (here, is_wide, panels.n_branches) {
                 (6, true, _) => tile_into::<V, 6, N>(rows, segments, panels, lane, sums),
@@ -188,7 +225,7 @@ unsafe fn tile_into<V: Vector, const R: usize, const N: usize>(
     for (index, start) in starts.iter_mut().enumerate() {
         *start = panels.values[panels.start::<V>(lane, index, N)..].as_ptr();
     }
-    // SAFETY: the caller's promise for the reads; a row of sums holds N vectors.
+    // SAFETY: BOUNDS, by the caller for the reads; a row of sums holds N vectors.
     unsafe {
         let tile = tile::<V, R, N>(rows, segments, &starts);
         for (vectors, sums) in tile.iter().zip(sums) {
@@ -200,11 +237,8 @@ unsafe fn tile_into<V: Vector, const R: usize, const N: usize>(
 }
 
 /// As [`plain::forward`](super::plain::forward).
-///
-/// # Safety
-/// The processor has the instructions of `V`.
 #[inline(always)]
-pub(crate) unsafe fn forward<V: Vector, const N: usize>(
+pub(crate) fn forward<V: Vector, const N: usize>(
     weights: &ConvWeights<f32>,
     x: &[f32],
     dropout: Option<Dropout>,
@@ -225,19 +259,16 @@ pub(crate) unsafe fn forward<V: Vector, const N: usize>(
         let grid = forward_grid(conv, &span, n_frames);
         let mut segments = [Segment { input: 0, tap: 0, len: 0 }; MAX_TIME_TAPS];
         let segments = forward_segments(conv, &span, &mut segments);
-        // SAFETY: the caller's promise.
-        unsafe {
-            sweep::<V, N>(&grid, x, segments, &panels, |at, lane, width, sums| {
-                let bias = [0, 1].map(|branch| &weights.bias[branch * conv.n_lanes() + lane..]);
-                let width_kept = width.min(conv.n_filters - lane);
-                let (out, first) = (&mut out[at + lane..][..width_kept], at + lane);
-                let choices = if choices.is_empty() { &mut [] } else { &mut choices[first..][..width_kept] };
-                match width {
-                    8 => maximum::<8>(sums, width, bias, dropout, first, out, choices),
-                    _ => maximum::<16>(sums, width, bias, dropout, first, out, choices),
-                }
-            });
-        }
+        sweep::<V, N>(&grid, x, segments, &panels, |at, lane, width, sums| {
+            let bias = [0, 1].map(|branch| &weights.bias[branch * conv.n_lanes() + lane..]);
+            let width_kept = width.min(conv.n_filters - lane);
+            let (out, first) = (&mut out[at + lane..][..width_kept], at + lane);
+            let choices = if choices.is_empty() { &mut [] } else { &mut choices[first..][..width_kept] };
+            match width {
+                8 => maximum::<8>(sums, width, bias, dropout, first, out, choices),
+                _ => maximum::<16>(sums, width, bias, dropout, first, out, choices),
+            }
+        });
     }
 }
 
@@ -307,59 +338,5 @@ fn put<T: Copy, const L: usize>(values: &[T; L], slots: &mut [T]) {
         *whole = *values;
     } else {
         slots.copy_from_slice(&values[..slots.len()]);
-    }
-}
-
-/// As [`plain::input_gradient`](super::plain::input_gradient), where the channels are few.
-///
-/// # Safety
-/// The processor has the instructions of `V`.
-#[inline(always)]
-pub(crate) unsafe fn scatter<V: Vector, const N: usize>(
-    weights: &ConvWeights<f32>,
-    spread: &[f32],
-    n_frames: usize,
-    first_frame: usize,
-    grad_x: &mut [f32],
-) {
-    let conv = &weights.conv;
-    let shape = Spread::new(conv);
-    let (n_taps, n_freq_out) = (conv.n_taps(), conv.n_freq_out());
-    grad_x.fill(0.0);
-    let input = Steps { first: shape.at(0, 0), row: shape.row, col: shape.col };
-    // Outputs are numbered, not placed: `finish` finds their inputs.
-    let grid =
-        Grid { n_rows: n_frames, n_cols: n_freq_out, input, output: Steps { first: 0, row: n_freq_out, col: 1 } };
-    let n_lanes = n_panels(n_taps) * BLOCK;
-    let panels = Panels { values: &weights.backward, n_taps: shape.col, n_lanes, n_wanted: n_taps, n_branches: 1 };
-    let segments = [Segment { input: 0, tap: 0, len: shape.col }];
-    // SAFETY: the caller's promise.
-    unsafe {
-        sweep::<V, N>(&grid, spread, &segments, &panels, |at, lane, width, sums| {
-            let (t, f) = (at / n_freq_out, at % n_freq_out);
-            add_taps(conv, (t, f), first_frame, lane..n_taps.min(lane + width), sums, grad_x);
-        });
-    }
-}
-
-/// Adds `sums`, which belong to the taps `taps` of the output at frame and frequency `at`, to the inputs they fall on.
-#[inline(always)]
-fn add_taps(conv: &Conv, at: (usize, usize), first_frame: usize, taps: Range<usize>, sums: &[f32], grad_x: &mut [f32]) {
-    let seen = conv.taps_at(at.1);
-    let n_row = conv.kernel[1] * conv.n_channels;
-    for i in taps.start / n_row..taps.end.div_ceil(n_row) {
-        let Some(frame) = (at.0 * conv.stride[0] + i).checked_sub(first_frame) else { continue };
-        let first = (i * n_row + seen.start * conv.n_channels).max(taps.start);
-        let last = (i * n_row + seen.end * conv.n_channels).min(taps.end);
-        if last <= first {
-            continue;
-        }
-        let column = conv.column(at.1, seen.start) + first - (i * n_row + seen.start * conv.n_channels);
-        let start = frame * conv.width_in() + column;
-        if let Some(slots) = grad_x.get_mut(start..start + (last - first)) {
-            for (slot, sum) in slots.iter_mut().zip(&sums[first - taps.start..]) {
-                *slot += sum;
-            }
-        }
     }
 }

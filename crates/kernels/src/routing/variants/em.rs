@@ -20,7 +20,7 @@
 //!   mean is short.)
 //! - Input capsules come layer-normed, which leaves nothing in their length, so that each counts 1, as in DR.
 //! - λ is 1 / (D · n_in / n_out), the depth and the mass of an equal share: what the sigmoid sees is a cost of each
-//!   value of each vote, whatever the layer's size. It stands beside β_a, not before it, so that both learn at one pace.
+//!   value of each vote, whatever the layer's size. It does not multiply β_a, so that both learn at one pace.
 //! - The values of a vote come from one capsule and are not independent witnesses: log-likelihoods are means over
 //!   them, not sums. With sums and the floor below, decisions are all but final after one slice and the gradient
 //!   through time grows: a network of two layers did not learn two utterances in 400 steps, with means it took 40.
@@ -28,10 +28,9 @@
 //! - The floor of the variance, a tenth of that of untrained votes, keeps a capsule that has won a single vote from
 //!   becoming a needle that explains nothing in the next slice.
 
-use super::lanes::{Lanes, add, add_product, add2, map, map2};
-use super::poses::Pose;
-use super::slice::{Slice, SliceGradient, Steps};
-use super::{Layer, Normaliser};
+use super::Layer;
+use super::lanes::{Lanes, Normalizer, Pose, add, add_product, add2, map, map2};
+use super::walk::{Slice, SliceGradient, Steps};
 use crate::{BLOCK, Element};
 
 /// Added to every variance.
@@ -40,7 +39,7 @@ const FLOOR: f64 = 0.1;
 /// Added to the mass of a capsule, which may have none.
 const LEAST_MASS: f64 = 1e-6;
 
-/// Rows of its own: β_a, then β_u.
+/// Extra rows: β_a, then β_u.
 pub(super) const N_ROWS: usize = 2;
 
 /// See the module.
@@ -86,7 +85,7 @@ impl<E: Element> Em<E> {
 
     /// β_a and β_u of a block of capsules.
     fn costs<'a>(layer: &Layer<'a, E>, block: usize) -> [&'a Lanes<E>; N_ROWS] {
-        [&layer.own[block], &layer.own[layer.n_blocks + block]]
+        [&layer.extra[block], &layer.extra[layer.n_blocks + block]]
     }
 
     /// Σ_h (β_u + ln σ_h) of a block of capsules.
@@ -115,7 +114,7 @@ impl<E: Element> Em<E> {
         block: usize,
         state: &Parts<&[Lanes<E>]>,
         d_state: &mut Parts<&mut [Lanes<E>]>,
-        d_own: &mut [Lanes<E>],
+        d_extra: &mut [Lanes<E>],
     ) {
         let here = capsules(layer, block);
         let precisions = &state.precisions[here.clone()];
@@ -125,9 +124,9 @@ impl<E: Element> Em<E> {
         let along = map2(&by_level, &d_state.levels[block], |d_a, d_k| d_a + d_k);
         let d_argument = map2(&along, activation, |along, a| along * (E::ONE - a));
         let d_cost = map(&d_argument, |d| -self.inverse_temperature * d);
-        add2(&mut d_own[block], &d_argument, &d_argument, |d, _| d);
+        add2(&mut d_extra[block], &d_argument, &d_argument, |d, _| d);
         let depth = E::from_f64(precisions.len() as f64);
-        add2(&mut d_own[layer.n_blocks + block], &d_cost, mass, |d_cost, mass| depth * d_cost * mass);
+        add2(&mut d_extra[layer.n_blocks + block], &d_cost, mass, |d_cost, mass| depth * d_cost * mass);
         add_product(&mut d_state.masses[block], &d_cost, &Self::cost(layer, block, precisions));
         // d(ln σ) = dcost N - dk, and ln σ = -½ ln π.
         let by_mass = map2(&d_cost, mass, |d_cost, mass| d_cost * mass);
@@ -189,8 +188,8 @@ fn capsules<E>(layer: &Layer<'_, E>, block: usize) -> std::ops::Range<usize> {
 }
 
 impl<E: Element> Steps<E> for Em<E> {
-    fn normaliser(&self) -> Normaliser {
-        Normaliser::Softmax
+    fn normalizer(&self) -> Normalizer {
+        Normalizer::Softmax
     }
 
     fn accumulates(&self) -> bool {
@@ -247,7 +246,7 @@ impl<E: Element> Steps<E> for Em<E> {
     }
 
     #[inline(always)]
-    fn settle(&self, slice: &Slice<'_, E>, c: &[Lanes<E>], state: &mut [Lanes<E>]) {
+    fn update_state(&self, slice: &Slice<'_, E>, c: &[Lanes<E>], state: &mut [Lanes<E>]) {
         state.as_flattened_mut().fill(E::ZERO);
         let layer = slice.layer;
         let mut state = parts_mut(layer, state);
@@ -270,7 +269,7 @@ impl<E: Element> Steps<E> for Em<E> {
     /// dc = dN + Σ_h (dμ x + dσ² (x² - w)) / n, where μ and σ² lose by dividing by a larger mass;
     /// w is the same for all votes, so its part is in dN.
     #[inline(always)]
-    fn settle_backward(
+    fn update_state_backward(
         &self,
         slice: &Slice<'_, E>,
         c: &[Lanes<E>],
@@ -282,7 +281,7 @@ impl<E: Element> Steps<E> for Em<E> {
         let layer = slice.layer;
         let (state, mut d_state) = (parts(layer, state), parts_mut(layer, d_state));
         for block in 0..layer.n_blocks {
-            self.activate_backward(layer, block, &state, &mut d_state, gradient.own);
+            self.activate_backward(layer, block, &state, &mut d_state, gradient.extra);
         }
         let depth = layer.routing.depth_out;
         let (two, least, floor) = (E::from_f64(2.0), E::from_f64(LEAST_MASS), E::from_f64(FLOOR));
@@ -315,7 +314,7 @@ impl<E: Element> Steps<E> for Em<E> {
     }
 
     #[inline(always)]
-    fn give(&self, layer: &Layer<'_, E>, state: &[Lanes<E>], output: &mut [Lanes<E>]) {
+    fn emit(&self, layer: &Layer<'_, E>, state: &[Lanes<E>], output: &mut [Lanes<E>]) {
         let state = parts(layer, state);
         let depth = layer.routing.depth_out;
         Pose::Squash.forward(depth, state.means, output);
@@ -328,7 +327,7 @@ impl<E: Element> Steps<E> for Em<E> {
 
     /// With p = squash(μ): da = <dv, p>, dp = a dv.
     #[inline(always)]
-    fn give_backward(
+    fn emit_backward(
         &self,
         layer: &Layer<'_, E>,
         state: &[Lanes<E>],

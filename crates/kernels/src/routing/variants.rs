@@ -1,26 +1,21 @@
-//! The family of routings that fit the framework beside DR and SDR: the same votes and windows in, poses out.
+//! Routings that fit the framework as DR and SDR do: the same votes and windows, other couplings and poses.
 //!
-//! [`Member`] tells them apart; what each computes stands in `sums` and `em`, how agreements become couplings in
-//! `couplings`. What they have in common is here: computing votes, walking through an utterance and back in time, and
-//! summing the gradients of weights.
-//! Unlike the fused kernels of DR and SDR, a slice's votes are all in memory while it is routed, so that a member is
-//! free to read them as often as it likes.
+//! [`RoutingVariant`] names them; what each computes stands in `sums` and `em`, how agreements become couplings
+//! in `lanes`, the way through an utterance and back in time in `walk`.
+//! Unlike in the fused kernels of DR and SDR, a slice's votes are all in memory while it is routed, so that a variant
+//! can read them as often as it needs.
 //!
-//! A member may carry more than its outputs from slice to slice: the *state*, of [`Member::state_len`] floats, zeros at
-//! the start.
+//! A variant may carry more than its outputs from slice to slice: the *state*, of [`RoutingVariant::state_len`] floats,
+//! zeros at the start.
 //! In [`Utterance`], `state` and `saved` hold such states: `saved` gets that of every slice, and is needed even
 //! without a backward pass.
 //!
-//! Some members have parameters of their own, all of them rows of a number for each output capsule
-//! ([`Member::n_own_rows`]).
+//! Some variants have extra parameters, all of them rows of a number for each output capsule
+//! ([`RoutingVariant::n_extra_rows`]).
 
-mod couplings;
 mod em;
 mod lanes;
-mod poses;
-mod slice;
 mod sums;
-mod votes;
 mod walk;
 
 #[cfg(test)]
@@ -28,8 +23,8 @@ mod tests;
 
 use rayon::prelude::*;
 
-pub use self::couplings::Normaliser;
 use self::em::Em;
+pub use self::lanes::Normalizer;
 use self::lanes::{Lanes, blocks};
 use self::sums::Sums;
 pub use self::walk::Scratch;
@@ -37,53 +32,53 @@ pub(crate) use self::walk::{backward as walk_backward, forward as walk_forward};
 use super::{GradientPaths, Packed, Routing, Utterance, UtteranceBack, Workspace};
 use crate::{BLOCK, Buffer, Element};
 
-/// A routing of the family.
+/// A routing other than plain DR and SDR.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Member {
+pub enum RoutingVariant {
     /// DR or SDR with other couplings.
     Dynamic(Dynamic),
     /// Couplings by a learned matrix, and by gated agreement with the slice before.
     SelfRouting,
     /// Agreement with layer-normed poses.
     Inverted {
-        /// Whether the outputs are squashed sums, whose lengths tell something, instead of layer-normed ones.
+        /// Whether the outputs are squashed sums, whose lengths mean something, instead of layer-normed ones.
         keeps_lengths: bool,
     },
     /// Gaussians over the votes.
     Em,
 }
 
-/// What DR and SDR may do otherwise.
+/// Options of DR and SDR.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dynamic {
     /// How agreements become couplings.
-    pub normaliser: Normaliser,
-    /// λ, if couplings are to stay close to equal ones.
+    pub normalizer: Normalizer,
+    /// Strength λ of the entropy regularizer; `None` turns it off.
     pub entropy: Option<f64>,
     /// Whether agreements start from learned numbers instead of zero.
     pub learns_start: bool,
 }
 
 impl Dynamic {
-    /// DR and SDR as they are.
-    pub const PLAIN: Self = Self { normaliser: Normaliser::Softmax, entropy: None, learns_start: false };
+    /// DR and SDR without options.
+    pub const PLAIN: Self = Self { normalizer: Normalizer::Softmax, entropy: None, learns_start: false };
 }
 
 impl<E: Element> Sums<E> {
-    /// `member` is not EM.
-    fn new(layer: &Layer<'_, E>, member: Member) -> Self {
-        match member {
-            Member::Dynamic(options) => Self::dynamic(options),
-            Member::SelfRouting => Self::self_routing(),
-            Member::Inverted { keeps_lengths } => Self::inverted(layer.routing.depth_out, keeps_lengths),
-            Member::Em => unreachable!("EM has a file of its own"),
+    /// `variant` is not EM.
+    fn new(layer: &Layer<'_, E>, variant: RoutingVariant) -> Self {
+        match variant {
+            RoutingVariant::Dynamic(options) => Self::dynamic(options),
+            RoutingVariant::SelfRouting => Self::self_routing(),
+            RoutingVariant::Inverted { keeps_lengths } => Self::inverted(layer.routing.depth_out, keeps_lengths),
+            RoutingVariant::Em => unreachable!("EM has a file of its own"),
         }
     }
 }
 
-impl Member {
-    /// Rows of `n_out` parameters that the member has of its own; `sums` and `em` say in which order.
-    pub fn n_own_rows(self, routing: &Routing) -> usize {
+impl RoutingVariant {
+    /// Rows of `n_out` parameters that the variant has beyond weights and biases; `sums` and `em` say in which order.
+    pub fn n_extra_rows(self, routing: &Routing) -> usize {
         match self {
             Self::Dynamic(Dynamic { learns_start: false, .. }) | Self::Inverted { .. } => 0,
             Self::Dynamic(_) => routing.n_in,
@@ -104,7 +99,7 @@ impl Member {
 /// What the kernels need to know of a layer.
 pub struct Layer<'a, E> {
     routing: Routing,
-    member: Member,
+    variant: RoutingVariant,
     /// Blocks of output capsules, and blocks of packed poses: `n_blocks · depth_out`.
     n_blocks: usize,
     len: usize,
@@ -112,26 +107,31 @@ pub struct Layer<'a, E> {
     state_len: usize,
     weights: &'a [Lanes<E>],
     biases: &'a [Lanes<E>],
-    own: &'a [Lanes<E>],
+    extra: &'a [Lanes<E>],
     /// As in [`Workspace`].
     mask: &'a [Lanes<E>],
     valid: &'a [Lanes<E>],
 }
 
 impl<'a, E: Element> Layer<'a, E> {
-    fn new(routing: &Routing, member: Member, packed: &'a Packed<E>, own: &'a [E], lanes: [&'a [E]; 2]) -> Self {
-        assert_eq!(packed.biases.len(), routing.n_in * routing.packed_len(), "packed biases");
-        assert_eq!(packed.weights.len(), packed.biases.len() * routing.depth_in, "packed weights");
-        assert_eq!(own.len(), member.n_own_rows(routing) * routing.n_lanes(), "the member's own rows");
+    fn new(
+        routing: &Routing,
+        variant: RoutingVariant,
+        packed: &'a Packed<E>,
+        extra: &'a [E],
+        lanes: [&'a [E]; 2],
+    ) -> Self {
+        packed.check(routing, "weights");
+        assert_eq!(extra.len(), variant.n_extra_rows(routing) * routing.n_lanes(), "extra rows of the variant");
         Self {
             routing: *routing,
-            member,
+            variant,
             n_blocks: routing.n_lanes() / BLOCK,
             len: routing.packed_len() / BLOCK,
-            state_len: member.state_len(routing),
+            state_len: variant.state_len(routing),
             weights: blocks(&packed.weights),
             biases: blocks(&packed.biases),
-            own: blocks(own),
+            extra: blocks(extra),
             mask: blocks(lanes[0]),
             valid: blocks(lanes[1]),
         }
@@ -168,59 +168,58 @@ impl<'a, E: Element> Layer<'a, E> {
     }
 }
 
-/// Utterances are dealt to at most this many tasks, by their number alone: sums of gradients over tasks are the same
+/// Utterances are shared out to at most this many tasks, by their number alone: sums of gradients over tasks are the same
 /// whatever the number of threads.
 const MOST_TASKS: usize = 16;
 
-/// Routes every utterance as `member` does; `own` are its packed rows, see [`pack_own`].
+/// Routes every utterance as `variant` does; `extra` are its packed rows, see [`pack_extra`].
 pub fn forward<E: Element>(
     routing: &Routing,
-    member: Member,
+    variant: RoutingVariant,
     packed: &Packed<E>,
-    own: &[E],
+    extra: &[E],
     utterances: &mut [Utterance<'_, E>],
     workspace: &mut Workspace<E>,
 ) {
     utterances
         .iter()
-        .for_each(|utterance| check(routing, member, utterance.n_slices, utterance.state, utterance.saved));
+        .for_each(|utterance| check(routing, variant, utterance.n_slices, utterance.state, utterance.saved));
     workspace.prepare_lanes(routing);
-    let Workspace { start, valid, family, .. } = workspace;
-    let layer = Layer::new(routing, member, packed, own, [start, valid]);
-    run(utterances, family, |scratch, utterances| {
-        utterances.iter_mut().for_each(|utterance| (E::kernels().family_forward)(&layer, utterance, scratch));
+    let Workspace { start, valid, variants, .. } = workspace;
+    let layer = Layer::new(routing, variant, packed, extra, [start, valid]);
+    run(utterances, variants, |scratch, utterances| {
+        utterances.iter_mut().for_each(|utterance| (E::kernels().variant_forward)(&layer, utterance, scratch));
     });
 }
 
-/// Gradients of the inputs (into the utterances), of weights and biases (into `d_packed`) and of the member's own rows
-/// (into `d_own`, packed), all overwritten.
-#[expect(clippy::too_many_arguments, reason = "what goes in and what comes out, once")]
+/// Gradients of the inputs (into the utterances), of weights and biases (into `d_packed`) and of the extra
+/// rows (into `d_extra`, packed), all overwritten.
 pub fn backward<E: Element>(
     routing: &Routing,
-    member: Member,
+    variant: RoutingVariant,
     packed: &Packed<E>,
-    own: &[E],
+    extra: &[E],
     paths: GradientPaths,
     utterances: &mut [UtteranceBack<'_, E>],
-    d_packed: &mut Packed<E>,
-    d_own: &mut Buffer<E>,
+    (d_packed, d_extra): (&mut Packed<E>, &mut Buffer<E>),
     workspace: &mut Workspace<E>,
 ) {
+    d_packed.check(routing, "gradient");
     utterances
         .iter()
-        .for_each(|utterance| check(routing, member, utterance.n_slices, utterance.state, utterance.saved));
+        .for_each(|utterance| check(routing, variant, utterance.n_slices, utterance.state, utterance.saved));
     workspace.prepare_lanes(routing);
-    let Workspace { start, valid, family, .. } = workspace;
-    let layer = Layer::new(routing, member, packed, own, [start, valid]);
-    let n_tasks = run(utterances, family, |scratch, utterances| {
+    let Workspace { start, valid, variants, .. } = workspace;
+    let layer = Layer::new(routing, variant, packed, extra, [start, valid]);
+    let n_tasks = run(utterances, variants, |scratch, utterances| {
         scratch.clear_gradients(&layer);
-        utterances.iter_mut().for_each(|utterance| (E::kernels().family_backward)(&layer, paths, utterance, scratch));
+        utterances.iter_mut().for_each(|utterance| (E::kernels().variant_backward)(&layer, paths, utterance, scratch));
     });
-    let tasks = &family[..n_tasks];
-    d_own.resize(own.len());
+    let tasks = &variants[..n_tasks];
+    d_extra.resize(extra.len());
     sum(tasks, |task| &task.d_weights, &mut d_packed.weights);
     sum(tasks, |task| &task.d_biases, &mut d_packed.biases);
-    sum(tasks, |task| &task.d_own, d_own);
+    sum(tasks, |task| &task.d_extra, d_extra);
 }
 
 /// Runs tasks that together cover all utterances; gives their number.
@@ -257,26 +256,26 @@ fn sum<E: Element>(tasks: &[Scratch<E>], part: impl Fn(&Scratch<E>) -> &[E] + Sy
     });
 }
 
-/// Panics if states have not the length that the member gives them; lengths of the rest are found by indexing.
-fn check<E>(routing: &Routing, member: Member, n_slices: usize, state: &[E], saved: &[E]) {
-    let len = member.state_len(routing);
+/// Panics if states have not the length that the variant gives them; lengths of the rest are found by indexing.
+fn check<E>(routing: &Routing, variant: RoutingVariant, n_slices: usize, state: &[E], saved: &[E]) {
+    let len = variant.state_len(routing);
     assert!(routing.n_iterations > 0, "routing needs an iteration");
     assert!(state.is_empty() || state.len() == len, "state");
     assert_eq!(saved.len(), n_slices * len, "states of {n_slices} slices");
 }
 
 /// Rows of `n_out` numbers to rows of `n_lanes`, zero beyond the last capsule.
-pub fn pack_own<E: Element>(routing: &Routing, own: &[E], packed: &mut Buffer<E>) {
-    packed.resize(own.len() / routing.n_out * routing.n_lanes());
+pub fn pack_extra<E: Element>(routing: &Routing, extra: &[E], packed: &mut Buffer<E>) {
+    packed.resize(extra.len() / routing.n_out * routing.n_lanes());
     packed.fill(E::ZERO);
-    for (row, packed) in own.chunks_exact(routing.n_out).zip(packed.chunks_exact_mut(routing.n_lanes())) {
+    for (row, packed) in extra.chunks_exact(routing.n_out).zip(packed.chunks_exact_mut(routing.n_lanes())) {
         packed[..routing.n_out].copy_from_slice(row);
     }
 }
 
 /// Adds packed rows to rows of `n_out` numbers.
-pub fn add_own<E: Element>(routing: &Routing, packed: &[E], own: &mut [E]) {
-    for (row, packed) in own.chunks_exact_mut(routing.n_out).zip(packed.chunks_exact(routing.n_lanes())) {
+pub fn add_extra<E: Element>(routing: &Routing, packed: &[E], extra: &mut [E]) {
+    for (row, packed) in extra.chunks_exact_mut(routing.n_out).zip(packed.chunks_exact(routing.n_lanes())) {
         row.iter_mut().zip(packed).for_each(|(value, packed)| *value += *packed);
     }
 }

@@ -1,6 +1,6 @@
 //! The members as loops over capsules, written from their equations without regard to speed or layout.
 
-use super::{Case, Dynamic, Member, Normaliser, Routing};
+use super::{Case, Dynamic, Normalizer, Routing, RoutingVariant};
 use crate::check::dot;
 
 type Capsules = Vec<Vec<f64>>;
@@ -44,20 +44,20 @@ fn slice(case: &Case<f64>, x: &[f64], memory: &mut Memory) -> (Capsules, Capsule
                 let r: Vec<f64> = (0..n_out)
                     .map(|j| {
                         let agreement = agreement(case, i, j, pose, memory);
-                        added[i][j] = if accumulates(case.member) { added[i][j] + agreement } else { agreement };
+                        added[i][j] = if accumulates(case.variant) { added[i][j] + agreement } else { agreement };
                         added[i][j] + first(case, i, j, pose)
                     })
                     .collect();
                 shares(case, &r)
             })
             .collect::<Capsules>();
-        settle(case, x, &couplings, memory);
+        update_state(case, x, &couplings, memory);
     }
     ((0..n_out).map(|j| output(case, j, memory)).collect(), couplings)
 }
 
-fn accumulates(member: Member) -> bool {
-    matches!(member, Member::Dynamic(Dynamic { entropy: None, .. }))
+fn accumulates(variant: RoutingVariant) -> bool {
+    matches!(variant, RoutingVariant::Dynamic(Dynamic { entropy: None, .. }))
 }
 
 fn vote(case: &Case<f64>, i: usize, j: usize, pose: &[f64]) -> Vec<f64> {
@@ -73,11 +73,11 @@ fn vote(case: &Case<f64>, i: usize, j: usize, pose: &[f64]) -> Vec<f64> {
 /// What the agreement of a pair starts from.
 fn first(case: &Case<f64>, i: usize, j: usize, pose: &[f64]) -> f64 {
     let Routing { n_in, n_out, depth_in, .. } = case.routing;
-    let own = |row: usize| case.own[row * n_out + j];
-    match case.member {
-        Member::Dynamic(Dynamic { learns_start: true, .. }) => own(i),
-        Member::SelfRouting => {
-            own(n_in * depth_in + i) + (0..depth_in).map(|k| pose[k] * own(i * depth_in + k)).sum::<f64>()
+    let extra = |row: usize| case.extra[row * n_out + j];
+    match case.variant {
+        RoutingVariant::Dynamic(Dynamic { learns_start: true, .. }) => extra(i),
+        RoutingVariant::SelfRouting => {
+            extra(n_in * depth_in + i) + (0..depth_in).map(|k| pose[k] * extra(i * depth_in + k)).sum::<f64>()
         }
         _ => 0.0,
     }
@@ -85,11 +85,11 @@ fn first(case: &Case<f64>, i: usize, j: usize, pose: &[f64]) -> f64 {
 
 fn agreement(case: &Case<f64>, i: usize, j: usize, pose: &[f64], memory: &Memory) -> f64 {
     let (vote, sum) = (vote(case, i, j, pose), &memory.sums[j]);
-    match case.member {
-        Member::Dynamic(options) => dot(&vote, &squash(sum)) / options.entropy.unwrap_or(1.0),
-        Member::SelfRouting => case.own[case.own.len() - case.routing.n_out + j] * dot(&vote, &squash(sum)),
-        Member::Inverted { .. } => dot(&vote, &norm(sum)) / (vote.len() as f64).sqrt(),
-        Member::Em => memory.gaussians.as_ref().map_or(0.0, |gaussians| {
+    match case.variant {
+        RoutingVariant::Dynamic(options) => dot(&vote, &squash(sum)) / options.entropy.unwrap_or(1.0),
+        RoutingVariant::SelfRouting => case.extra[case.extra.len() - case.routing.n_out + j] * dot(&vote, &squash(sum)),
+        RoutingVariant::Inverted { .. } => dot(&vote, &norm(sum)) / (vote.len() as f64).sqrt(),
+        RoutingVariant::Em => memory.gaussians.as_ref().map_or(0.0, |gaussians| {
             let (mean, variance, activation) = &gaussians[j];
             let terms = vote.iter().zip(mean.iter().zip(variance));
             let logs = activation.ln() - 0.5 * terms.map(|(u, (m, v))| (u - m) * (u - m) / v + v.ln()).sum::<f64>();
@@ -101,14 +101,16 @@ fn agreement(case: &Case<f64>, i: usize, j: usize, pose: &[f64], memory: &Memory
 fn shares(case: &Case<f64>, r: &[f64]) -> Vec<f64> {
     let counts = |j: usize| !(case.routing.has_padding_class && j == 0);
     let least = (0..r.len()).filter(|&j| counts(j)).map(|j| r[j]).fold(f64::INFINITY, f64::min);
-    let is_min_max = matches!(case.member, Member::Dynamic(Dynamic { normaliser: Normaliser::MinMax, .. }));
-    let share = |j: usize| if is_min_max { r[j] - least + 0.1 } else { (r[j] - least).exp() };
+    let is_min_max = matches!(case.variant, RoutingVariant::Dynamic(Dynamic { normalizer: Normalizer::MinMax, .. }));
+    let share = |j: usize| {
+        if is_min_max { r[j] - least + 0.1 } else { (r[j] - least).exp() }
+    };
     let shares: Vec<f64> = (0..r.len()).map(|j| if counts(j) { share(j) } else { 0.0 }).collect();
     let sum: f64 = shares.iter().sum();
     shares.iter().map(|share| share / sum).collect()
 }
 
-fn settle(case: &Case<f64>, x: &[f64], couplings: &[Vec<f64>], memory: &mut Memory) {
+fn update_state(case: &Case<f64>, x: &[f64], couplings: &[Vec<f64>], memory: &mut Memory) {
     let Routing { n_in, n_out, depth_in, depth_out, .. } = case.routing;
     let mut gaussians = Vec::new();
     for j in 0..n_out {
@@ -120,10 +122,10 @@ fn settle(case: &Case<f64>, x: &[f64], couplings: &[Vec<f64>], memory: &mut Memo
         let mean: Vec<f64> = memory.sums[j].iter().map(|sum| sum / (mass + 1e-6)).collect();
         let variance: Vec<f64> =
             (0..depth_out).map(|o| weighted(&|i| (votes[i][o] - mean[o]).powi(2)) / (mass + 1e-6) + 0.1).collect();
-        if case.member == Member::Em {
-            let cost: f64 = variance.iter().map(|v| case.own[n_out + j] + 0.5 * v.ln()).sum::<f64>() * mass;
+        if case.variant == RoutingVariant::Em {
+            let cost: f64 = variance.iter().map(|v| case.extra[n_out + j] + 0.5 * v.ln()).sum::<f64>() * mass;
             let equal_mass = n_in as f64 / n_out as f64;
-            let argument = case.own[j] - cost / (depth_out as f64 * equal_mass);
+            let argument = case.extra[j] - cost / (depth_out as f64 * equal_mass);
             gaussians.push((mean, variance, 1.0 / (1.0 + (-argument).exp())));
         }
     }
@@ -131,12 +133,12 @@ fn settle(case: &Case<f64>, x: &[f64], couplings: &[Vec<f64>], memory: &mut Memo
 }
 
 fn output(case: &Case<f64>, j: usize, memory: &Memory) -> Vec<f64> {
-    match (case.member, &memory.gaussians) {
-        (Member::Em, Some(gaussians)) => {
+    match (case.variant, &memory.gaussians) {
+        (RoutingVariant::Em, Some(gaussians)) => {
             let (mean, _, activation) = &gaussians[j];
             squash(mean).iter().map(|m| activation * m).collect()
         }
-        (Member::Inverted { keeps_lengths: false }, _) => norm(&memory.sums[j]),
+        (RoutingVariant::Inverted { keeps_lengths: false }, _) => norm(&memory.sums[j]),
         _ => squash(&memory.sums[j]),
     }
 }

@@ -1,10 +1,11 @@
-//! Batch normalisation over rows of channels: y = gamma * (x - mean) / sqrt(variance + epsilon) + beta.
+//! Batch and layer normalization: y = gamma * (x - mean) / sqrt(variance + epsilon) + beta.
 //!
-//! In training, mean and variance are those of the batch's real frames; each utterance gives its own [`Moments`] and
-//! gradient [`Sums`], merged in the order of the utterances, so threads do not matter.
-//! In inference they are the moving averages, and constants to the backward pass.
-//! Saved for the backward pass: the input x, and the mean and variance used.
+//! Layer norm takes mean and variance over each row; it saves them for the backward pass, which also needs x.
+//! Batch norm takes them by channel. In training they are those of the batch's real frames: each utterance gives its
+//! [`Moments`] and gradient [`Sums`], merged in the order of the utterances, so threads do not matter.
+//! In inference they are the moving averages, and constants in the backward pass.
 
+use crate::element::{accumulate, sum};
 use crate::{Element, Kernels};
 
 /// Count, mean and squared deviations from it, by channel, in double precision.
@@ -101,13 +102,13 @@ impl Sums {
         kernels: &Kernels<E>,
         used: Used<'_, E>,
         x: &[E],
-        grad_y: &[E],
+        d_y: &[E],
         width: usize,
         scratch: &mut [E],
     ) {
         let (gradient, product) = scratch.split_at_mut(self.gradient.len());
-        for (x, grad_y) in x.chunks_exact(width).zip(grad_y.chunks_exact(width)) {
-            (kernels.gradient_moments)(x, grad_y, used.mean, gradient, product);
+        for (x, d_y) in x.chunks_exact(width).zip(d_y.chunks_exact(width)) {
+            (kernels.gradient_moments)(x, d_y, used.mean, gradient, product);
             for c in 0..gradient.len() {
                 self.gradient[c] += gradient[c].to_f64();
                 self.product[c] += (product[c] * used.inverse[c]).to_f64();
@@ -117,8 +118,8 @@ impl Sums {
 
     /// Adds the sums of other rows.
     pub fn merge(&mut self, other: &Self) {
-        crate::sum::accumulate(&other.gradient, &mut self.gradient);
-        crate::sum::accumulate(&other.product, &mut self.product);
+        accumulate(&other.gradient, &mut self.gradient);
+        accumulate(&other.product, &mut self.product);
     }
 }
 
@@ -156,15 +157,15 @@ pub(crate) fn row_moments<E: Element>(rows: &[E], mean: &mut [E], deviation: &mu
 
 /// Sums of dy and of dy * (x - mean) over rows of channels.
 #[inline(always)]
-pub(crate) fn gradient_moments<E: Element>(x: &[E], grad_y: &[E], mean: &[E], gradient: &mut [E], product: &mut [E]) {
+pub(crate) fn gradient_moments<E: Element>(x: &[E], d_y: &[E], mean: &[E], gradient: &mut [E], product: &mut [E]) {
     let n_channels = mean.len();
     let (gradient, product) = (&mut gradient[..n_channels], &mut product[..n_channels]);
     gradient.fill(E::ZERO);
     product.fill(E::ZERO);
-    for (x, grad_y) in x.chunks_exact(n_channels).zip(grad_y.chunks_exact(n_channels)) {
+    for (x, d_y) in x.chunks_exact(n_channels).zip(d_y.chunks_exact(n_channels)) {
         for c in 0..n_channels {
-            gradient[c] += grad_y[c];
-            product[c] += grad_y[c] * (x[c] - mean[c]);
+            gradient[c] += d_y[c];
+            product[c] += d_y[c] * (x[c] - mean[c]);
         }
     }
 }
@@ -195,15 +196,78 @@ pub struct Factors<'a, E> {
 
 /// Replaces dy by dx, see [`Factors`].
 #[inline(always)]
-pub(crate) fn backward<E: Element>(x: &[E], mean: &[E], factors: Factors<'_, E>, grad: &mut [E]) {
+pub(crate) fn batch_norm_backward<E: Element>(x: &[E], mean: &[E], factors: Factors<'_, E>, d_y: &mut [E]) {
     let n_channels = mean.len();
     let [gradient, distance, constant] =
         [factors.gradient, factors.distance, factors.constant].map(|factor| &factor[..n_channels]);
-    for (x, grad) in x.chunks_exact(n_channels).zip(grad.chunks_exact_mut(n_channels)) {
+    for (x, d_y) in x.chunks_exact(n_channels).zip(d_y.chunks_exact_mut(n_channels)) {
         for c in 0..n_channels {
-            grad[c] = grad[c] * gradient[c] + ((x[c] - mean[c]) * distance[c] + constant[c]);
+            d_y[c] = d_y[c] * gradient[c] + ((x[c] - mean[c]) * distance[c] + constant[c]);
         }
     }
+}
+
+/// Normalises rows of `gamma.len()` values; `saved` gets mean and inverse standard deviation, row by row.
+#[inline(always)]
+pub(crate) fn layer_norm_forward<E: Element>(
+    x: &[E],
+    gamma: &[E],
+    beta: &[E],
+    epsilon: E,
+    y: &mut [E],
+    saved: &mut [E],
+) {
+    let width = gamma.len();
+    check_layer_norm(x.len(), y.len(), saved.len(), width);
+    let n = E::from_f64(width as f64);
+    let beta = &beta[..width];
+    for ((x, y), saved) in x.chunks_exact(width).zip(y.chunks_exact_mut(width)).zip(saved.chunks_exact_mut(2)) {
+        let mean = sum(x, x, |x, _| x) / n;
+        let variance = sum(x, x, |x, _| (x - mean) * (x - mean)) / n;
+        let inverse = E::ONE / (variance + epsilon).sqrt();
+        for i in 0..width {
+            y[i] = (x[i] - mean) * inverse * gamma[i] + beta[i];
+        }
+        saved[0] = mean;
+        saved[1] = inverse;
+    }
+}
+
+/// Replaces dy by dx and adds to the gradients of gamma and beta.
+#[inline(always)]
+pub(crate) fn layer_norm_backward<E: Element>(
+    x: &[E],
+    gamma: &[E],
+    saved: &[E],
+    d_y: &mut [E],
+    d_gamma: &mut [E],
+    d_beta: &mut [E],
+) {
+    let width = gamma.len();
+    check_layer_norm(x.len(), d_y.len(), saved.len(), width);
+    let n = E::from_f64(width as f64);
+    let (d_gamma, d_beta) = (&mut d_gamma[..width], &mut d_beta[..width]);
+    for ((x, d_y), saved) in x.chunks_exact(width).zip(d_y.chunks_exact_mut(width)).zip(saved.chunks_exact(2)) {
+        let (mean, inverse) = (saved[0], saved[1]);
+        for i in 0..width {
+            d_gamma[i] += d_y[i] * ((x[i] - mean) * inverse);
+            d_beta[i] += d_y[i];
+            d_y[i] *= gamma[i];
+        }
+        let of_mean = sum(d_y, x, |g, _| g) / n;
+        let of_scale = sum(d_y, x, |g, x| g * ((x - mean) * inverse)) / n;
+        for i in 0..width {
+            d_y[i] = (d_y[i] - of_mean - (x[i] - mean) * inverse * of_scale) * inverse;
+        }
+    }
+}
+
+#[track_caller]
+fn check_layer_norm(n_x: usize, n_y: usize, n_saved: usize, width: usize) {
+    assert!(
+        n_x == n_y && n_x.is_multiple_of(width) && n_saved == 2 * (n_x / width),
+        "layer norm: {n_x} values, {n_y} results, {n_saved} saved at width {width}"
+    );
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Routing by agreement with sums of votes: all members but EM.
+//! Routing by agreement with sums of votes: all variants but EM.
 //!
 //! The state of a capsule is the weighted sum of its votes, s_j = Σ_i c_ij u_ij; agreement is the inner product of a
 //! vote with a pose made of that sum. What differs:
@@ -27,10 +27,9 @@
 //! start with decisions already made. The norm leaves every capsule alike in length, and the length of a class capsule is what
 //! it has to say; so the last layer agrees by normed poses, and gives the squashed sums.
 
-use super::lanes::{Lanes, add, add_product, add2, dot, map, map2, total};
-use super::poses::Pose;
-use super::slice::{Slice, SliceGradient, Steps};
-use super::{Dynamic, Layer, Normaliser};
+use super::lanes::{Lanes, Normalizer, Pose, add, add_product, add2, dot, map, map2, total};
+use super::walk::{Slice, SliceGradient, Steps};
+use super::{Dynamic, Layer};
 use crate::Element;
 
 /// What agreements start from.
@@ -46,7 +45,7 @@ enum Start {
 /// See the module.
 pub(super) struct Sums<E> {
     start: Start,
-    normaliser: Normaliser,
+    normalizer: Normalizer,
     accumulates: bool,
     /// The pose that votes agree with, and the one that is given away.
     agreed: Pose,
@@ -58,7 +57,7 @@ impl<E: Element> Sums<E> {
     pub(super) fn dynamic(options: Dynamic) -> Self {
         Self {
             start: if options.learns_start { Start::Learned } else { Start::Zero },
-            normaliser: options.normaliser,
+            normalizer: options.normalizer,
             accumulates: options.entropy.is_none(),
             agreed: Pose::Squash,
             given: Pose::Squash,
@@ -69,7 +68,7 @@ impl<E: Element> Sums<E> {
     pub(super) fn self_routing() -> Self {
         Self {
             start: Start::Matrix,
-            normaliser: Normaliser::Softmax,
+            normalizer: Normalizer::Softmax,
             accumulates: false,
             agreed: Pose::Squash,
             given: Pose::Squash,
@@ -80,7 +79,7 @@ impl<E: Element> Sums<E> {
     pub(super) fn inverted(depth: usize, keeps_lengths: bool) -> Self {
         Self {
             start: Start::Zero,
-            normaliser: Normaliser::Softmax,
+            normalizer: Normalizer::Softmax,
             accumulates: false,
             agreed: Pose::LayerNorm,
             given: if keeps_lengths { Pose::Squash } else { Pose::LayerNorm },
@@ -97,13 +96,13 @@ impl<E: Element> Sums<E> {
 
     #[inline(always)]
     fn gates<'a>(&self, layer: &Layer<'a, E>) -> Option<&'a [Lanes<E>]> {
-        (self.start == Start::Matrix).then(|| &layer.own[layer.own.len() - layer.n_blocks..])
+        (self.start == Start::Matrix).then(|| &layer.extra[layer.extra.len() - layer.n_blocks..])
     }
 }
 
 impl<E: Element> Steps<E> for Sums<E> {
-    fn normaliser(&self) -> Normaliser {
-        self.normaliser
+    fn normalizer(&self) -> Normalizer {
+        self.normalizer
     }
 
     fn accumulates(&self) -> bool {
@@ -112,14 +111,14 @@ impl<E: Element> Steps<E> for Sums<E> {
 
     #[inline(always)]
     fn start(&self, slice: &Slice<'_, E>, r: &mut [Lanes<E>]) {
-        let own = slice.layer.own;
+        let extra = slice.layer.extra;
         match self.start {
             Start::Zero => {}
-            Start::Learned => add(r, own),
+            Start::Learned => add(r, extra),
             Start::Matrix => {
                 let width = slice.layer.n_blocks;
-                add(r, &own[slice.x.len() * width..]);
-                for (n, (&x, weights)) in slice.x.iter().zip(own.chunks_exact(width)).enumerate() {
+                add(r, &extra[slice.x.len() * width..]);
+                for (n, (&x, weights)) in slice.x.iter().zip(extra.chunks_exact(width)).enumerate() {
                     let row = &mut r[n / slice.layer.routing.depth_in * width..][..width];
                     for (r, w) in row.iter_mut().zip(weights) {
                         add2(r, w, w, |w, _| x * w);
@@ -131,15 +130,15 @@ impl<E: Element> Steps<E> for Sums<E> {
 
     #[inline(always)]
     fn start_backward(&self, slice: &Slice<'_, E>, d_r: &[Lanes<E>], gradient: &mut SliceGradient<'_, E>) {
-        let own = slice.layer.own;
+        let extra = slice.layer.extra;
         match self.start {
             Start::Zero => {}
-            Start::Learned => add(gradient.own, d_r),
+            Start::Learned => add(gradient.extra, d_r),
             Start::Matrix => {
                 let width = slice.layer.n_blocks;
-                let (d_weights, d_biases) = gradient.own.split_at_mut(slice.x.len() * width);
+                let (d_weights, d_biases) = gradient.extra.split_at_mut(slice.x.len() * width);
                 add(d_biases, d_r);
-                let rows = own.chunks_exact(width).zip(d_weights.chunks_exact_mut(width));
+                let rows = extra.chunks_exact(width).zip(d_weights.chunks_exact_mut(width));
                 for (n, (weights, d_weights)) in rows.enumerate() {
                     let x = slice.x[n];
                     let d_r = &d_r[n / slice.layer.routing.depth_in * width..][..width];
@@ -197,9 +196,9 @@ impl<E: Element> Steps<E> for Sums<E> {
             }
         }
         if self.start == Start::Matrix {
-            let first = gradient.own.len() - layer.n_blocks;
+            let first = gradient.extra.len() - layer.n_blocks;
             let capsules = poses.chunks_exact(depth).zip(d_poses.chunks_exact(depth));
-            for (d_gate, (poses, d_poses)) in gradient.own[first..].iter_mut().zip(capsules) {
+            for (d_gate, (poses, d_poses)) in gradient.extra[first..].iter_mut().zip(capsules) {
                 add2(d_gate, &dot(poses, d_poses), &[self.scale; _], |product, scale| product * scale);
             }
         }
@@ -212,7 +211,7 @@ impl<E: Element> Steps<E> for Sums<E> {
     }
 
     #[inline(always)]
-    fn settle(&self, slice: &Slice<'_, E>, c: &[Lanes<E>], state: &mut [Lanes<E>]) {
+    fn update_state(&self, slice: &Slice<'_, E>, c: &[Lanes<E>], state: &mut [Lanes<E>]) {
         let depth = slice.layer.routing.depth_out;
         state.as_flattened_mut().fill(E::ZERO);
         for (votes, c) in slice.each_vote().zip(c.chunks_exact(slice.layer.n_blocks)) {
@@ -225,7 +224,7 @@ impl<E: Element> Steps<E> for Sums<E> {
     }
 
     #[inline(always)]
-    fn settle_backward(
+    fn update_state_backward(
         &self,
         slice: &Slice<'_, E>,
         c: &[Lanes<E>],
@@ -250,12 +249,12 @@ impl<E: Element> Steps<E> for Sums<E> {
     }
 
     #[inline(always)]
-    fn give(&self, layer: &Layer<'_, E>, state: &[Lanes<E>], output: &mut [Lanes<E>]) {
+    fn emit(&self, layer: &Layer<'_, E>, state: &[Lanes<E>], output: &mut [Lanes<E>]) {
         self.given.forward(layer.routing.depth_out, state, output);
     }
 
     #[inline(always)]
-    fn give_backward(
+    fn emit_backward(
         &self,
         layer: &Layer<'_, E>,
         state: &[Lanes<E>],
