@@ -2,9 +2,7 @@
 //! that checks each access (`cargo xtask deep miri`).
 
 use srf_kernels::routing::variants::RoutingVariant;
-use srf_kernels::routing::{
-    self, GradientPaths, Packed, Router, Routing, Saved, Utterance, UtteranceBack, Workspace,
-};
+use srf_kernels::routing::{self, GradientPaths, Packed, Router, Routing, Saved, Utterance, UtteranceBack, Workspace};
 use srf_kernels::{Branch, Conv, ConvWeights, DenseWeights, Dropout, Element, Kernels};
 
 /// Numbers from -1 to 1 with no pattern that matters.
@@ -17,7 +15,11 @@ fn same_on_all_rows(what: &str, compute: impl Fn(&Kernels<f32>) -> Vec<f32>) {
     let expected = compute(&f32::rows()[0]);
     for row in &f32::rows()[1..] {
         for (found, expected) in compute(row).iter().zip(&expected) {
-            assert!((found - expected).abs() < 1e-4 * (1.0 + expected.abs()), "{what}, {}: {found} {expected}", row.name);
+            assert!(
+                (found - expected).abs() < 1e-4 * (1.0 + expected.abs()),
+                "{what}, {}: {found} {expected}",
+                row.name
+            );
         }
     }
 }

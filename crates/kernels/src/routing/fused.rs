@@ -278,20 +278,27 @@ unsafe fn pack(layer: &Layer, poses: *const f32, packed: *mut f32) {
     }
 }
 
-/// Shares tiles of utterances of like length out to the threads, so that each gets its share of long ones; each group
-/// gets a buffer of its own.
+/// Shares utterances out to the threads by their lengths, the longest first; each group gets a buffer of its own.
+///
+/// Where there are enough of them, [`TILE`] of like length stay together and share each load of the weights. A batch of
+/// a few long ones is split instead: four utterances on two threads are two and two.
 fn partition<'a>(
     lengths: &[usize],
     buffers: &'a mut Vec<Buffer<f32>>,
 ) -> impl Iterator<Item = (Vec<usize>, &'a mut Buffer<f32>)> + use<'a> {
+    let n_threads = rayon::current_num_threads();
+    let n_together = if lengths.len() < TILE * n_threads { 1 } else { TILE };
     let mut order: Vec<usize> = (0..lengths.len()).collect();
     order.sort_by_key(|&index| std::cmp::Reverse(lengths[index]));
-    let mut groups = vec![Vec::new(); rayon::current_num_threads().min(lengths.len().div_ceil(TILE))];
-    let n_groups = groups.len();
-    for (tile, members) in order.chunks(TILE).enumerate() {
-        groups[tile % n_groups].extend_from_slice(members);
+    let mut groups = vec![(0, Vec::new()); n_threads.min(lengths.len().div_ceil(n_together))];
+    for members in order.chunks(n_together) {
+        let shortest =
+            groups.iter_mut().min_by_key(|(n_slices, _)| *n_slices).expect("as many groups as chunks, at most");
+        shortest.0 += members.iter().map(|&index| lengths[index]).sum::<usize>();
+        shortest.1.extend_from_slice(members);
     }
-    groups.into_iter().zip(at_least(buffers, n_groups))
+    let buffers = at_least(buffers, groups.len());
+    groups.into_iter().map(|(_, members)| members).zip(buffers)
 }
 
 /// The first `n` buffers, of which there are so many afterwards.
@@ -300,4 +307,22 @@ fn at_least(buffers: &mut Vec<Buffer<f32>>, n: usize) -> &mut [Buffer<f32>] {
         buffers.resize_with(n, Buffer::new);
     }
     &mut buffers[..n]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_long_utterances_are_shared_out_evenly_and_many_in_tiles() {
+        let shares = |n_threads: usize, lengths: &[usize]| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
+            pool.install(|| partition(lengths, &mut Vec::new()).map(|(members, _)| members).collect::<Vec<_>>())
+        };
+        assert_eq!(shares(2, &[300; 4]), [[0, 2], [1, 3]]);
+        assert_eq!(shares(2, &[100, 300, 200, 400]), [[3, 0], [1, 2]]);
+        assert_eq!(shares(8, &[300, 200]), [[0], [1]]);
+        assert_eq!(shares(2, &[9, 9, 9, 9, 2, 2, 2, 2, 1]), [vec![0, 1, 2, 3], vec![4, 5, 6, 7, 8]]);
+        assert!(shares(2, &[]).is_empty());
+    }
 }
