@@ -78,11 +78,12 @@ fn routing_forward_and_backward() {
 
 #[test]
 fn a_routing_variant_forward_and_backward() {
-    let mut router = Router::<f32>::new(ROUTING, Some(RoutingVariant::Em));
-    let n_biases = ROUTING.n_in * ROUTING.output_len();
-    router.pack(&wave(n_biases * ROUTING.depth_in, 0.7), &wave(n_biases, 0.3), &wave(router.n_extra_params(), 0.2));
-    let inputs = wave(ROUTING.inputs_len(2), 0.9);
-    let (mut outputs, mut saved) = (vec![0.0; 2 * ROUTING.output_len()], vec![0.0; router.saved_len(2, true)]);
+    let routing = Routing { n_in: 2, n_out: 3, depth_in: 2, depth_out: 2, stride: 4, ..ROUTING };
+    let mut router = Router::<f32>::new(routing, Some(RoutingVariant::Em));
+    let n_biases = routing.n_in * routing.output_len();
+    router.pack(&wave(n_biases * routing.depth_in, 0.7), &wave(n_biases, 0.3), &wave(router.n_extra_params(), 0.2));
+    let inputs = wave(routing.inputs_len(2), 0.9);
+    let (mut outputs, mut saved) = (vec![0.0; 2 * routing.output_len()], vec![0.0; router.saved_len(2, true)]);
     let mut workspace = Workspace::new();
     let utterance =
         Utterance { n_slices: 2, inputs: &inputs, state: &[], outputs: &mut outputs, saved: &mut saved, tap: None };
