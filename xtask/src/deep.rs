@@ -87,7 +87,8 @@ fn fuzz(root: &Path) -> anyhow::Result<()> {
     if !runs("cargo", &["fuzz", "--version"]) {
         command(root, "cargo", &["install", "cargo-fuzz", "--locked"], &[])?;
     }
-    let list = Command::new("cargo").args(["fuzz", "list"]).current_dir(root).output().context("could not list targets")?;
+    let list =
+        Command::new("cargo").args(["fuzz", "list"]).current_dir(root).output().context("could not list targets")?;
     let targets = String::from_utf8_lossy(&list.stdout).into_owned();
     if targets.trim().is_empty() {
         bail!("no fuzz targets found: {}", String::from_utf8_lossy(&list.stderr).trim());

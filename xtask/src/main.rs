@@ -19,7 +19,10 @@ fn main() -> ExitCode {
         Some("golden") => golden::run(&args[1..]),
         Some("licences") => licences::run(&root()),
         Some("tidy") => tidy::run(&root()),
-        _ => Err(anyhow::anyhow!("expected `api`, `ci`, `deep`, `golden`, `licences` or `tidy`, found `{}`", args.join(" "))),
+        _ => Err(anyhow::anyhow!(
+            "expected `api`, `ci`, `deep`, `golden`, `licences` or `tidy`, found `{}`",
+            args.join(" ")
+        )),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

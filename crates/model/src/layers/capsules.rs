@@ -188,7 +188,9 @@ fn variant(config: &SrfConfig, shape: CapsuleShape) -> Option<RoutingVariant> {
     };
     let options = Dynamic { normalizer, entropy: config.entropy, learns_start: config.start == Start::Learned };
     match config.routing {
-        config::Routing::Sdr | config::Routing::Dr => (options != Dynamic::PLAIN).then_some(RoutingVariant::Dynamic(options)),
+        config::Routing::Sdr | config::Routing::Dr => {
+            (options != Dynamic::PLAIN).then_some(RoutingVariant::Dynamic(options))
+        }
         config::Routing::Em => Some(RoutingVariant::Em),
         config::Routing::SelfRouting => Some(RoutingVariant::SelfRouting),
         config::Routing::Inverted => Some(RoutingVariant::Inverted { keeps_lengths: shape.is_last }),

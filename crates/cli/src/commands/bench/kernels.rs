@@ -89,7 +89,8 @@ fn layers(config: &SrfConfig) -> Vec<(String, CapsuleShape, usize)> {
 fn fill(router: &mut Router<f32>) {
     let Routing { n_in, depth_in, .. } = router.routing();
     let n = n_in * router.routing().output_len();
-    let small: Vec<f32> = noise("weights", n * (depth_in + 1) + router.n_extra_params()).iter().map(|w| 0.1 * w).collect();
+    let small: Vec<f32> =
+        noise("weights", n * (depth_in + 1) + router.n_extra_params()).iter().map(|w| 0.1 * w).collect();
     let (biases, rest) = small.split_at(n);
     let (weights, own) = rest.split_at(n * depth_in);
     router.pack(weights, biases, own);
