@@ -71,14 +71,15 @@ fn mixed_tone() -> Vec<f32> {
 
 #[test]
 fn mp4_and_matroska_give_nearly_what_went_in() {
-    for (name, container) in [("tone.m4a", Container::Mp4), ("tone.mkv", Container::Mkv)] {
+    // The encoder of the first one loses much at this rate: ffmpeg decodes it at the same 7.4 dB.
+    for (name, container, min_db) in [("tone.m4a", Container::Mp4, 7.0), ("tone.mkv", Container::Mkv, 15.0)] {
         let recording = data(name);
         assert_eq!(recording.info().container, container);
         let found = recording.read(Selection::default()).unwrap().values;
         // Encoders put some silence first, up to two frames of AAC.
         let ratio_db = |delay: usize| signal_to_noise_db(&mixed_tone()[..15_000], &found[delay..][..15_000]);
         let best_db = (0..2200).map(ratio_db).fold(f64::NEG_INFINITY, f64::max);
-        assert!(best_db > 15.0, "{name}: {best_db:.1} dB");
+        assert!(best_db > min_db, "{name}: {best_db:.1} dB");
     }
 }
 
@@ -199,7 +200,7 @@ fn each_broken_wav_is_told_in_one_line() {
         (Vec::new(), "`x.wav` is empty, expected a recording"),
         (
             b"hello world".to_vec(),
-            "`x.wav` begins with `hello wo`, expected WAV, SPHERE, FLAC, MP3, Ogg Vorbis or AIFF",
+            "`x.wav` begins with `hello wo`, expected WAV, SPHERE, FLAC, MP3, Ogg, AIFF, MP4 or Matroska",
         ),
         (good[..30].to_vec(), "`x.wav`: WAV header breaks off at byte 30"),
         (good[..46].to_vec(), "`x.wav` ends after 1 samples, but its header claims 2"),
