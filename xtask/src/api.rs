@@ -148,4 +148,14 @@ mod tests {
         ];
         assert_eq!(items(text), expected);
     }
+
+    #[test]
+    fn the_program_of_the_tutorial_is_compiled() {
+        let root = crate::root();
+        let tutorial = fs::read_to_string(root.join("docs/TUTORIAL.md")).unwrap();
+        let (_, program) = tutorial.split_once("```rust,no_run\n").unwrap();
+        let (program, _) = program.split_once("```\n").unwrap();
+        let example = fs::read_to_string(root.join("crates/asr/examples/tutorial.rs")).unwrap();
+        assert!(example.ends_with(program), "copy the program of docs/TUTORIAL.md to crates/asr/examples/tutorial.rs");
+    }
 }
