@@ -59,7 +59,7 @@ fn sources(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if path.is_dir() {
             found.extend(sources(&path)?);
-        } else if name.ends_with(".rs") && !name.starts_with("test") {
+        } else if path.extension().is_some_and(|extension| extension == "rs") && !name.starts_with("test") {
             found.push(path);
         }
     }

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use srf::align::AlignError;
 use srf::directory::{InvalidParts, ReadModelError};
-use srf::{AcceptError, NoModelError, StartStreamError};
+use srf::{AcceptError, NoModelError, StartStreamError, TranscribeError};
+use srf_audio::ReadAudioError;
 use srf_audio::convert::ConvertError;
 use srf_base::names::nearest;
 use srf_lm::EstimateError;
@@ -101,6 +102,7 @@ fn advice(cause: &(dyn Error + 'static)) -> Option<String> {
         OverrideError,
         PairError,
         PrepareError,
+        ReadAudioError,
         ReadModelError,
         ReadTableError,
         ReadTranscriptError,
@@ -108,6 +110,7 @@ fn advice(cause: &(dyn Error + 'static)) -> Option<String> {
         ScoreFilesError,
         StartStreamError,
         TrainError,
+        TranscribeError,
         WordsForPhonesError,
         WriteCorpusError,
     )

@@ -11,6 +11,7 @@ use srf_text::output::{Format, SubtitleOptions, Transcript};
 use super::channels::Channels;
 use crate::Exit;
 use crate::commands::inputs::{self, Inputs};
+use crate::hint::hint;
 use crate::printer::Printer;
 
 /// Where transcripts go.
@@ -168,7 +169,8 @@ pub(crate) fn keep_on(
         Err(error) if crate::printer::is_broken_pipe(&error) => Err(error),
         Err(error) => {
             *n_problems += 1;
-            tell(format!("{error:#}"));
+            let hint = hint(&error).map_or_else(String::new, |hint| format!(" (hint: {hint})"));
+            tell(format!("{error:#}{hint}"));
             Ok(())
         }
         Ok(()) => Ok(()),
