@@ -92,7 +92,7 @@ impl Word {
         self.inner.is_some()
     }
 
-    /// Whether it stands for nothing.
+    /// Whether it is the empty alternative.
     pub fn is_nothing(&self) -> bool {
         &*self.text == NOTHING
     }

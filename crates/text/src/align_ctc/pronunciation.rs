@@ -23,13 +23,13 @@ pub struct Pronunciation {
     pub token: Token,
     /// 0 to 100: the posterior of the label between its neighbours, as a percentage.
     pub score: f32,
-    /// The likeliest thing in its place, and its share in per cent; the label itself where it was said well.
+    /// The most probable alternative in its place; the label itself if it was pronounced well.
     pub heard: Heard,
     /// The share of `heard`, 0 to 100.
     pub heard_score: f32,
 }
 
-/// What was heard in the place of a label.
+/// What was recognised in the place of a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heard {
     /// A class.

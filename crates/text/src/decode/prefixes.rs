@@ -11,7 +11,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 struct Node {
     parent: u32,
     class: u32,
-    /// The word that ended before this label, where a lexicon tells.
+    /// The word that ended before this label, if there is a lexicon.
     word: u32,
     n_refs: u32,
     /// Its place in the beam.

@@ -13,7 +13,7 @@ pub const PHONES_61: [&str; 61] = [
     "w", "y", "z", "zh",
 ];
 
-/// How many phones are told apart.
+/// How many phones are distinguished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PhoneSet {
     /// As transcribed.
