@@ -1,4 +1,4 @@
-//! Which model is meant when none is named: the environment in, a directory out.
+//! The model that is used if none is named.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 /// The variable that names a model directory.
 const VARIABLE: &str = "SRF_MODEL";
 
-/// Where models lie below the current directory.
+/// Where models are below the current directory.
 const HERE: &[&str] = &["model", "models/en-phones"];
 
-/// Where they lie beside the program, or above it in a source tree.
-const BESIDE: &[&str] = &["model", "models/en-phones", "share/srf/models/en-phones"];
+/// Where models are next to the program, or above it in a source tree.
+const NEXT_TO_PROGRAM: &[&str] = &["model", "models/en-phones", "share/srf/models/en-phones"];
 
 /// How far above the program: `target/release/srf` is three below its source tree.
 const MAX_ABOVE: usize = 3;
@@ -30,7 +30,7 @@ impl NoModelError {
     }
 }
 
-/// The directory that `SRF_MODEL` names, else one here, else one beside the program.
+/// The directory that `SRF_MODEL` names, otherwise one here, otherwise one next to the program.
 pub fn default_model() -> Result<PathBuf, NoModelError> {
     if let Some(named) = env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
         return Ok(named.into());
@@ -40,8 +40,8 @@ pub fn default_model() -> Result<PathBuf, NoModelError> {
 
 fn find(here: &Path, program: Option<&Path>) -> Result<PathBuf, NoModelError> {
     let above = program.into_iter().flat_map(|program| program.ancestors().skip(1).take(MAX_ABOVE));
-    let beside = above.flat_map(|dir| BESIDE.iter().map(move |name| dir.join(name)));
-    let candidates: Vec<PathBuf> = HERE.iter().map(|name| here.join(name)).chain(beside).collect();
+    let installed = above.flat_map(|dir| NEXT_TO_PROGRAM.iter().map(move |name| dir.join(name)));
+    let candidates: Vec<PathBuf> = HERE.iter().map(|name| here.join(name)).chain(installed).collect();
     let is_model = |dir: &&PathBuf| dir.join("config.toml").is_file();
     match candidates.iter().find(is_model) {
         Some(dir) => Ok(dir.clone()),
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_here_comes_before_one_beside_the_program() {
+    fn a_model_here_comes_before_one_next_to_the_program() {
         let dir = tempfile::tempdir().unwrap();
         let program = dir.path().join("target/release/srf");
         let here = dir.path().join("work");

@@ -187,7 +187,7 @@ impl Record {
     }
 }
 
-/// The likeliest class that is not `class`.
+/// The most probable class other than `class`.
 fn runner_up(log_probs: &[f32], class: usize) -> Option<usize> {
     let others = (PADDING + 1..log_probs.len()).filter(|other| *other != class);
     others.max_by(|a, b| log_probs[*a].total_cmp(&log_probs[*b]))

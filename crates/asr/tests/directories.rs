@@ -1,4 +1,4 @@
-//! Model directories: what is written is read back; what is broken, missing or hostile is told in one line.
+//! Model directories: what is written is read back; what is broken, missing or hostile is reported in one line.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -28,7 +28,7 @@ fn written(parts: &ModelParts) -> TempDir {
     dir
 }
 
-/// What is told of a directory, without its path.
+/// The error message for a directory, without its path.
 fn told(dir: &Path) -> String {
     let error = Recognizer::open(dir).err().expect("the directory is broken");
     let mut message = error.to_string();

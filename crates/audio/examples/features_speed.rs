@@ -1,4 +1,4 @@
-//! How many times faster than real time features are computed on one core, beside `kaldi-native-fbank` if it is there.
+//! How many times faster than real time features are computed on one core, compared with `kaldi-native-fbank` if it is installed.
 //!
 //! ```text
 //! cargo run --release -p audio --example features_speed [PYTHON_WITH_KALDI_NATIVE_FBANK]

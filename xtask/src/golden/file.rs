@@ -1,4 +1,4 @@
-//! A golden file: bytes in, named numbers and words out.
+//! Reads golden files: named arrays and metadata.
 
 use std::collections::HashMap;
 use std::path::Path;

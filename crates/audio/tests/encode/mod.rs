@@ -1,4 +1,4 @@
-//! Encoders that only tests need: samples in, files out.
+//! Encoders that only tests need.
 
 /// A number of each kind of the shorten format, written bit by bit.
 #[derive(Default)]
