@@ -204,7 +204,9 @@ mod tests {
         let is_change = |word: &&String| word.contains('=') && !word.starts_with('-');
         let changes: Result<Vec<Override>, _> = words[3..].iter().filter(is_change).map(|word| word.parse()).collect();
         let changes = changes.unwrap_or_else(|error| panic!("{words:?}: {error}"));
-        let recipe = Recipe::parse_with(text, Path::new(&words[2]), &changes, 63);
+        let path = Path::new(&words[2]);
+        let n_classes = Recipe::parse(text, path).map_or(63, |recipe| recipe.model.n_classes());
+        let recipe = Recipe::parse_with(text, path, &changes, n_classes);
         assert!(recipe.is_ok(), "{words:?}: {:?}", recipe.err());
     }
 

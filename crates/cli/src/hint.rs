@@ -43,8 +43,13 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
         // Whatever was being done, this is the reason.
         return Some("check the permissions of the file and its folder, or choose another path".to_owned());
     }
-    let not_found = || has_kind(error, io::ErrorKind::NotFound).then(|| nearest_argument(std::env::args_os()))?;
-    not_found().or_else(|| error.chain().find_map(advice))
+    let is_missing = has_kind(error, io::ErrorKind::NotFound) || error.chain().any(is_missing_model);
+    let suggestion = if is_missing { nearest_argument(std::env::args_os()) } else { None };
+    suggestion.or_else(|| error.chain().find_map(advice))
+}
+
+fn is_missing_model(cause: &(dyn Error + 'static)) -> bool {
+    matches!(cause.downcast_ref(), Some(ReadModelError::NotADirectory { .. }))
 }
 
 fn has_kind(error: &anyhow::Error, kind: io::ErrorKind) -> bool {
@@ -73,8 +78,11 @@ fn nearest_path(path: &Path) -> Option<String> {
     let entries = std::fs::read_dir(folder).ok()?.flatten().take(MAX_ENTRIES);
     let names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     let nearest = nearest(&name, names.iter().map(String::as_str))?;
-    let suggested = missing.with_file_name(nearest).join(path.strip_prefix(missing).ok()?);
-    suggested.exists().then(|| format!("did you mean `{}`?", suggested.display().to_string().trim_end_matches('/')))
+    // Joining an empty rest would add a slash.
+    let rest = path.strip_prefix(missing).ok().filter(|rest| !rest.as_os_str().is_empty());
+    let replaced = missing.with_file_name(nearest);
+    let suggested = rest.map_or(replaced.clone(), |rest| replaced.join(rest));
+    suggested.exists().then(|| format!("did you mean `{}`?", suggested.display()))
 }
 
 fn advice(cause: &(dyn Error + 'static)) -> Option<String> {
