@@ -193,7 +193,7 @@ fn garbage_silence_and_nothing_on_stdin_are_taken_as_what_they_are() {
     let dir = workplace();
     let mut random = Random::new(3, "garbage");
     let garbage: Vec<u8> = (0..40_001).map(|_| (256.0 * random.uniform()) as u8).collect();
-    for args in [&["transcribe", "-"][..], &["transcribe", "-", "--stream", "--rate", "44100"]] {
+    for args in [&["transcribe", "-", "--raw"][..], &["transcribe", "-", "--stream", "--rate", "44100"]] {
         assert_eq!(piped(dir.path(), args, &garbage).status.code(), Some(0));
         assert_eq!(piped(dir.path(), args, &vec![0; 100_000]).status.code(), Some(0));
         assert_eq!(stdout(&piped(dir.path(), args, &[1])), stdout(&piped(dir.path(), args, &[1, 2])));
@@ -223,9 +223,9 @@ fn a_bad_recording_among_good_ones_is_a_problem_and_a_bad_model_stops_all() {
     assert_eq!(stdout(&output).lines().count(), 2);
     let output = srf(dir.path(), &["transcribe", "-m", "nothing", "a.wav"]);
     assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(2), ""));
-    let live = piped(dir.path(), &["transcribe", "-m", "by-speaker", "-", "--stream"], &[0; 1000]);
+    let live = piped(dir.path(), &["transcribe", "-m", "by-speaker", "-", "--raw", "--stream"], &[0; 1000]);
     assert!(stderr(&live).contains("knows nothing of this one") && stderr(&live).contains("hint: "));
-    let twice = piped(dir.path(), &["transcribe", "-m", "by-speaker", "-"], &[0; 10_000]);
+    let twice = piped(dir.path(), &["transcribe", "-m", "by-speaker", "-", "--raw"], &[0; 10_000]);
     assert_eq!(twice.status.code(), Some(0), "{}", stderr(&twice));
 }
 
