@@ -1,4 +1,4 @@
-//! From labels to what is read: hypotheses of a decoder in, words and texts with times out.
+//! Builds words and texts with times from the hypotheses of a decoder.
 //!
 //! Characters are joined between spaces, labels that are words stand alone, and phones become words where a lexicon
 //! told them; without one they have no words, and the text is the phones. The end of a sentence is never written.

@@ -174,7 +174,7 @@ pub struct Speed {
 }
 
 impl Speed {
-    /// Frames a second.
+    /// Frames per second.
     pub fn frames_per_s(&self) -> f64 {
         if self.duration_s > 0.0 { self.n_frames as f64 / self.duration_s } else { 0.0 }
     }
@@ -263,7 +263,7 @@ pub struct Examples {
     pub examples: Vec<Example>,
 }
 
-/// A reference beside what was recognised.
+/// A reference and its hypothesis.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Example {
@@ -298,7 +298,7 @@ pub struct LayerHealth {
     pub n_dead: usize,
     /// Output capsules.
     pub n_capsules: usize,
-    /// Of the last layer: share of slices in which the class with the largest sum of couplings is the likeliest.
+    /// Of the last layer: share of slices in which the class with the largest sum of couplings is the most probable.
     pub agreement: Option<f64>,
 }
 

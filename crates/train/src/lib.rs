@@ -1,4 +1,4 @@
-//! Corpora in, a model directory out.
+//! Prepares corpora, trains and evaluates models.
 
 pub mod analyze;
 pub mod augment;

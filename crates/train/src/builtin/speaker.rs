@@ -130,7 +130,7 @@ fn set_level(samples: &mut [f32], level_dbfs: f32) {
 pub struct Room {
     /// How long echoes take to fall by 60 dB.
     decay_s: f32,
-    /// How loud they are beside the direct sound, as a factor.
+    /// Their level relative to the direct sound, as a factor.
     wetness: f32,
     comb_delays: [usize; 4],
 }

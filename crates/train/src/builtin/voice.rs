@@ -8,7 +8,7 @@ use flite_rs::Engine;
 
 use super::grammar::Sentence;
 
-/// Samples a second of the voice, and of the corpus.
+/// Samples per second of the voice and of the corpus.
 pub const RATE_HZ: u32 = 16_000;
 
 /// How a sentence is spoken, relative to the voice as recorded.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::problem::{Fault, Problems};
 
-/// The longest line that is read; longer ones are told and skipped.
+/// The longest line that is read; longer ones are reported and skipped.
 pub(crate) const MAX_LINE_BYTES: usize = 4 << 20;
 
 /// Hands every line of the file at `path` to `each`, with its number from 1.
@@ -90,7 +90,7 @@ fn strip(bytes: &[u8], number: usize) -> &[u8] {
     if number == 1 { bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes) } else { bytes }
 }
 
-/// Every file below `root`, sorted; folders that cannot be read are told.
+/// Every file below `root`, sorted; folders that cannot be read are reported.
 ///
 /// Links are followed, as collections of discs are made of them, but no folder is entered twice.
 pub(crate) fn files(root: &Path, problems: &mut Problems) -> Vec<PathBuf> {
@@ -130,7 +130,7 @@ pub(crate) fn ancestor_name(path: &Path, n_up: usize) -> String {
     ancestor.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// Files by their folder and their stem in lower case: what lies beside a recording.
+/// Files by folder and lower-case stem: the files that belong to a recording.
 pub(crate) struct Siblings<'a>(HashMap<(PathBuf, String), Vec<&'a Path>>);
 
 impl<'a> Siblings<'a> {
@@ -142,10 +142,10 @@ impl<'a> Siblings<'a> {
         Self(by_stem)
     }
 
-    /// The file beside `path` with the first of `extensions` that there is, in any case.
+    /// The file next to `path` with the first of `extensions` that exists, in upper or lower case.
     pub(crate) fn find(&self, path: &Path, extensions: &[&str]) -> Option<&'a Path> {
-        let beside = self.0.get(&key(path))?;
-        let with = |wanted: &&str| beside.iter().copied().find(|other| extension(other) == *wanted);
+        let siblings = self.0.get(&key(path))?;
+        let with = |wanted: &&str| siblings.iter().copied().find(|other| extension(other) == *wanted);
         extensions.iter().find_map(with)
     }
 }

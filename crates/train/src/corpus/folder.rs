@@ -1,4 +1,4 @@
-//! A folder of recordings with labels of the same name beside them: `.txt`, `.lab`, `.TextGrid`, `.phn`, `.wrd`.
+//! A folder of recordings with labels of the same name next to them: `.txt`, `.lab`, `.TextGrid`, `.phn`, `.wrd`.
 //!
 //! The speaker is the folder a recording lies in; a recording at the top is its own speaker.
 
@@ -22,7 +22,7 @@ pub fn read(root: &Path) -> (Corpus, Vec<Problem>) {
     let utterances = recordings.filter_map(|recording| read_utterance(root, recording, &siblings, &mut problems));
     let corpus = Corpus::of_one(TRAIN, utterances.collect());
     if corpus.parts.is_empty() {
-        problems.add(root, None, Fault::Missing { what: "a recording with a label file beside it".to_owned() });
+        problems.add(root, None, Fault::Missing { what: "a recording with a label file next to it".to_owned() });
     }
     (corpus, problems.0)
 }
@@ -42,7 +42,7 @@ fn read_utterance(root: &Path, recording: &Path, siblings: &Siblings, problems: 
         }
     }
     if n_labels == 0 {
-        let what = "a label file beside it (.txt, .lab, .TextGrid, .phn, .wrd)".to_owned();
+        let what = "a label file next to it (.txt, .lab, .TextGrid, .phn, .wrd)".to_owned();
         problems.add(recording, None, Fault::Missing { what });
         return None;
     }
@@ -78,7 +78,7 @@ fn read_labels(kind: &str, path: &Path, recording: &Path, utterance: &mut Uttera
     }
 }
 
-/// The rate that sample numbers count in; one that cannot be read is told when the recording is measured.
+/// The rate that sample numbers count in; one that cannot be read is reported when the recording is measured.
 fn rate_hz(recording: &Path) -> f64 {
     srf_audio::probe(recording).map_or(16_000.0, |info| f64::from(info.rate_hz))
 }

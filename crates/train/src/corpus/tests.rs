@@ -147,7 +147,7 @@ fn a_folder_is_read_with_every_kind_of_label() {
     ];
     assert_eq!(found, expected.map(|(id, speaker, text, n)| (id.to_owned(), speaker.to_owned(), text.to_owned(), n)));
     assert_eq!(problems.len(), 2);
-    assert!(problems[0].to_string().contains("none.wav: a label file beside it"), "{}", problems[0]);
+    assert!(problems[0].to_string().contains("none.wav: a label file next to it"), "{}", problems[0]);
     assert!(problems[1].to_string().ends_with("old.txt: not UTF-8 from byte 4 on"), "{}", problems[1]);
     let two = corpus.utterances().find(|u| u.id == "ann-two").unwrap();
     assert_eq!(two.phones[1], Timed { start_s: 0.5, end_s: 1.0, name: "b".to_owned() });

@@ -13,7 +13,7 @@ use super::problem::{Fault, Problem, Problems};
 use super::summary::Check;
 use super::{AudioPart, Corpus, DEV, Part, TEST, TRAIN, Utterance, phn};
 
-/// Samples a second of every recording.
+/// Samples per second of every recording.
 const RATE_HZ: f64 = 16_000.0;
 
 const MAX_TEXT_BYTES: u64 = 1 << 16;
@@ -93,7 +93,7 @@ impl Place {
 
 fn read_utterance(labels: &Path, place: &Place, siblings: &Siblings, problems: &mut Problems) -> Option<Utterance> {
     let Some(recording) = siblings.find(labels, &["wav", "sph", "flac"]) else {
-        problems.add(labels, None, Fault::Missing { what: "the recording beside it (`.WAV`)".to_owned() });
+        problems.add(labels, None, Fault::Missing { what: "the recording next to it (`.WAV`)".to_owned() });
         return None;
     };
     let phones = phn::load(labels, RATE_HZ, problems);
@@ -124,7 +124,7 @@ fn sentence(path: &Path, problems: &mut Problems) -> String {
     }
 }
 
-/// What a complete corpus would have beside what this one has.
+/// The size of a complete corpus compared with this one.
 pub fn checks(corpus: &Corpus) -> Vec<Check> {
     let n_utterances = |part: &Part| part.utterances.len();
     let n_phones = |part: &Part| part.utterances.iter().map(n_phones_39).sum();

@@ -55,7 +55,7 @@ pub fn read(root: &Path, training: TrainingSet) -> (Corpus, Vec<Problem>) {
     (Corpus::of_parts(parts), problems.0)
 }
 
-/// What the complete corpora would have beside what this one has.
+/// The size of the complete corpora compared with this one.
 pub fn checks(corpus: &Corpus, training: TrainingSet) -> Vec<Check> {
     let n_train = if training == TrainingSet::Si84 { 7138 } else { 37_416 };
     let n_utterances = |name: &str| corpus.part(name).map_or(0, |part| part.utterances.len());

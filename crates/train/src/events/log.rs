@@ -139,7 +139,7 @@ impl History {
         self.records.push(record);
     }
 
-    /// Drops what was told of the same step before: a checkpoint may lie between the last step of an epoch and the
+    /// Drops earlier events of the same step: a checkpoint may lie between the last step of an epoch and the
     /// events of its end, which are then told again.
     fn forget_same(&mut self, record: &Record) {
         let n_earlier = self.records.iter().rev().take_while(|before| before.step == record.step).count();

@@ -1,4 +1,4 @@
-//! Checkpoints whole and damaged: bytes in, the state or what is wrong with it out.
+//! Checkpoints, complete and damaged.
 
 use proptest::prelude::*;
 
@@ -50,7 +50,7 @@ fn what_is_saved_is_loaded_to_the_bit_and_the_same_state_gives_the_same_bytes() 
         saved.save(&path).unwrap();
         assert_eq!(Checkpoint::load(&path).unwrap(), saved);
         assert_eq!(fs::read(&path).unwrap(), bytes(&saved));
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing is left beside it");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing is left next to it");
     }
 }
 
