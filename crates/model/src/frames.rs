@@ -156,6 +156,14 @@ impl<E: Element> Frames<E> {
         blocks
     }
 
+    /// The blocks of [`Frames::blocks_mut`].
+    pub fn spans(&self, n: usize) -> Vec<Span> {
+        let of_utterance = |(utterance, &length): (usize, &usize)| {
+            (0..length).step_by(n).map(move |first| Span { utterance, first, n: n.min(length - first) })
+        };
+        self.lengths.iter().enumerate().flat_map(of_utterance).collect()
+    }
+
     /// Runs `f` on blocks of frames in parallel, for operations that treat every frame by itself.
     pub fn each_block(&mut self, f: impl Fn(Span, &mut [E]) + Sync) {
         self.blocks_mut(self.n_block()).into_par_iter().for_each(|(span, part)| f(span, part));

@@ -1,7 +1,8 @@
 //! `srf bench`: measures speed, always relative to the matrix product (sgemm) in the same run.
 //!
 //! The work is fixed: a training step is forward pass, CTC, backward pass and Adam on 23 utterances of 300 random frames
-//! with 40 labels each; decoding is the streaming forward pass of one utterance of 300 frames.
+//! with 40 labels each, unless other lengths are asked for; decoding is the streaming forward pass of one utterance of 300
+//! frames.
 
 mod decode;
 mod kernels;
@@ -53,6 +54,7 @@ Examples:
   srf bench decode --model srf7 --threads 1 --json
   srf bench kernels --model srf10big --threads 1
   srf bench train --recipe recipes/family/em.toml
+  srf bench train --utterances 5 --frames 1200
   srf bench streams --streams 100 --threads 2
   srf bench soak --hours 10")]
 pub(crate) struct Args {
@@ -75,6 +77,18 @@ pub(crate) struct Args {
     /// Number of measurements after a warm-up; the fastest counts
     #[arg(long, value_name = "N", default_value_t = 10)]
     steps: usize,
+
+    /// Utterances in the batch of a training step
+    #[arg(long, value_name = "N", default_value_t = train::N_UTTERANCES)]
+    utterances: usize,
+
+    /// Frames of each of them
+    #[arg(long, value_name = "N", default_value_t = train::N_FRAMES)]
+    frames: usize,
+
+    /// Use the lengths of a typical batch of this prepared corpus instead
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["utterances", "frames"])]
+    data: Option<PathBuf>,
 
     /// Stream through the model in this directory instead of random weights
     #[arg(long, value_name = "DIR")]
@@ -156,13 +170,16 @@ impl Subject {
 }
 
 pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
-    let Args { what, model, recipe, threads, steps, dir, beam, streams, hours, json } = args;
+    let Args { what, model, recipe, threads, steps, utterances, frames, data, dir, beam, streams, hours, json } = args;
     let subject = &Subject::new(&model, recipe.as_deref())?;
     let setup = streams::Setup { subject, dir: dir.as_deref(), beam };
     let pool = super::thread_pool(threads)?;
     pool.install(|| match what {
         What::Kernels => kernels::run(subject, steps, json, out),
-        What::Train => show(&train::measure(subject, steps), json, out),
+        What::Train => {
+            let lengths = train::lengths(utterances, frames, data.as_deref())?;
+            show(&train::measure(subject, &lengths, steps), json, out)
+        }
         What::Decode => show(&decode::measure(subject, steps), json, out),
         What::Beam => decode::beam(subject, steps, beam, json, out),
         What::Streams => streams::concurrent(setup, streams, json, out),

@@ -228,7 +228,7 @@ fn features_are_checked_and_decide_width_and_look_ahead() {
     assert_eq!(with("shift_ms = 0.0").unwrap_err(), "r.toml:2: `features.shift_ms` is 0, expected 1 to 1000");
     assert_eq!(
         with("cmvn = \"mean\"").unwrap_err(),
-        "r.toml:2: unknown value `mean`, expected one of `speaker`, `utterance`, `global`, `online`, `none`, in `features.cmvn`"
+        "r.toml:2: unknown value `mean`, expected one of `speaker`, `utterance`, `global`, `online`, `none`, `off`, in `features.cmvn`"
     );
 }
 

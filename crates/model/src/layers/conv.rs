@@ -7,9 +7,10 @@ use super::{Backward, Forward, Mode, PerThread, Wanted, sum_in_order};
 use crate::frames::{Frames, Span, split};
 use crate::params::{Init, Scope, Slot};
 
-/// Parts that the gradient of the weights is summed in, each over its share of the utterances: enough for many threads,
-/// and few enough to keep in memory for kernels of millions of weights.
-const MAX_PARTS: usize = 16;
+/// Parts that the gradient of the weights is summed in, each over its share of the blocks of time: enough for many
+/// threads, and few enough to keep in memory for kernels of millions of weights. Fixed, so that threads do not matter.
+const MAX_PARTS: usize = 32;
+const MAX_PART_VALUES: usize = 1 << 23;
 
 /// Frames of the output that one task computes.
 const FRAMES: usize = 64;
@@ -139,40 +140,87 @@ impl<E: Element> ConvMaxout<E> {
     #[track_caller]
     pub fn backward(&mut self, pass: &mut Backward<'_, E>, x: &Frames<E>, d_y: &Frames<E>, d_x: Wanted<'_, E>) {
         let n_gradient = self.conv.n_gradient();
-        let n_parts = MAX_PARTS.min(x.n_utterances());
         let d_x = d_x.map(|d_x| {
             let weights = self.weights.as_mut().expect("packed by the forward pass");
             weights.pack_backward(self.kernels.branches(pass.params));
             d_x.resize_like(x);
-            d_x.each_real_mut()
+            d_x.blocks_mut(FRAMES * self.conv.stride[0])
         });
-        let d_x: Vec<Option<&mut [E]>> =
-            d_x.map_or_else(|| x.lengths().iter().map(|_| None).collect(), |all| all.into_iter().map(Some).collect());
+        let blocks = self.backward_blocks(d_y, d_x);
+        let n_parts = (MAX_PART_VALUES / n_gradient).clamp(1, MAX_PARTS).min(blocks.len());
         let ConvScratch { spreads, gradients } = &mut pass.workspace.conv;
         gradients.resize(n_parts * n_gradient);
         spreads.prepare();
-        let (layer, spreads, mode) = (&*self, &*spreads, pass.mode);
-        let choices = split_shared(&self.choices, d_y);
-        gradients.par_chunks_mut(n_gradient).zip(partition(d_x, n_parts)).for_each(|(sums, utterances)| {
+        let (layer, spreads) = (&*self, &*spreads);
+        gradients.par_chunks_mut(n_gradient).zip(partition(blocks, n_parts)).for_each(|(sums, blocks)| {
             sums.fill(E::ZERO);
-            for (utterance, d_x) in utterances {
-                let span = Span { utterance, first: 0, n: d_y.lengths()[utterance] };
-                let dropout = layer.dropout(mode, span);
-                spreads.with(|spread| {
-                    spread.resize(layer.conv.n_spread(span.n), E::ZERO);
-                    let choices = choices[utterance];
-                    (E::kernels().conv_spread)(&layer.conv, dropout, d_y.real(utterance), choices, spread);
-                    (E::kernels().conv_weight_gradient)(&layer.conv, x.padded(utterance), spread, span.n, sums);
-                    if let Some(d_x) = d_x {
-                        let before = layer.pad_time[0];
-                        (E::kernels().conv_input_gradient)(layer.weights(), spread, span.n, before, d_x);
-                    }
-                });
-            }
+            blocks.into_iter().for_each(|block| {
+                spreads.with(|spread| layer.backward_block(pass.mode, x, d_y, block, spread, sums));
+            });
         });
         sum_in_order(gradients, n_gradient);
         self.kernels.add_gradient(self.conv, gradients.get(..n_gradient), pass.gradient);
     }
+
+    /// Blocks of the output with the choices of all outputs, and the frames of the input that are theirs.
+    fn backward_blocks<'a>(
+        &'a self,
+        d_y: &Frames<E>,
+        d_x: Option<Vec<(Span, &'a mut [E])>>,
+    ) -> Vec<BackwardBlock<'a, E>> {
+        let mut d_x = d_x.map(Vec::into_iter);
+        let mut blocks = Vec::new();
+        for (span, choices) in d_y.spans(FRAMES).into_iter().zip(choices_of(&self.choices, d_y)) {
+            let d_x = d_x.as_mut().and_then(Iterator::next).map(|(_, d_x)| d_x);
+            blocks.push(BackwardBlock { span, choices, d_x });
+        }
+        blocks
+    }
+
+    /// The backward pass of one block of time; adds to `sums`.
+    ///
+    /// The gradient of an input frame may come from outputs of the neighbouring blocks too, so those are spread along.
+    fn backward_block(
+        &self,
+        mode: Mode<'_>,
+        x: &Frames<E>,
+        d_y: &Frames<E>,
+        BackwardBlock { span, choices, d_x }: BackwardBlock<'_, E>,
+        spread: &mut Vec<E>,
+        sums: &mut [E],
+    ) {
+        let (conv, kernels, n_frames) = (&self.conv, E::kernels(), d_y.lengths()[span.utterance]);
+        let [before, after] = if d_x.is_some() { self.neighbours() } else { [0, 0] };
+        let (first, end) = (span.first.saturating_sub(before), (span.first + span.n + after).min(n_frames));
+        let all = Span { first, n: end - first, ..span };
+        let width = conv.width_out();
+        spread.resize(conv.n_spread(all.n), E::ZERO);
+        let choices = &choices[first * width..end * width];
+        (kernels.conv_spread)(conv, self.dropout(mode, all), d_y.part(all), choices, spread);
+        let row = conv.n_spread(1) - conv.n_spread(0);
+        let of_block = &spread[(span.first - first) * row..][..conv.n_spread(span.n)];
+        let inputs = &x.padded(span.utterance)[span.first * conv.stride[0] * conv.width_in()..];
+        (kernels.conv_weight_gradient)(conv, inputs, of_block, span.n, sums);
+        if let Some(d_x) = d_x {
+            let first_frame = self.pad_time[0] + (span.first - first) * conv.stride[0];
+            (kernels.conv_input_gradient)(self.weights(), spread, all.n, first_frame, d_x);
+        }
+    }
+
+    /// Outputs before and after a block that read input frames of the block.
+    fn neighbours(&self) -> [usize; 2] {
+        let ([kernel, _], [stride, _], before) = (self.conv.kernel, self.conv.stride, self.pad_time[0]);
+        [(kernel - 1 - before) / stride, before.div_ceil(stride)]
+    }
+}
+
+/// A block of time in the backward pass.
+struct BackwardBlock<'a, E> {
+    span: Span,
+    /// Of the whole utterance.
+    choices: &'a [u8],
+    /// The gradient of the input frames that the block owns, if wanted.
+    d_x: Option<&'a mut [E]>,
 }
 
 impl<E: Element> Kernels<E> {
@@ -219,24 +267,22 @@ impl<E: Element> Kernels<E> {
     }
 }
 
-/// The choices of each utterance.
-fn split_shared<'a, E: Element>(choices: &'a [u8], y: &Frames<E>) -> Vec<&'a [u8]> {
+/// The choices of the utterance of every block.
+fn choices_of<'a, E: Element>(choices: &'a [u8], y: &Frames<E>) -> Vec<&'a [u8]> {
     let mut rest = choices;
-    let mut of_utterance = |&n: &usize| {
+    let mut of_blocks = Vec::new();
+    for &n in y.lengths() {
         let (part, after) = rest.split_at(n * y.width());
+        of_blocks.extend(std::iter::repeat_n(part, n.div_ceil(FRAMES)));
         rest = after;
-        part
-    };
-    y.lengths().iter().map(&mut of_utterance).collect()
+    }
+    of_blocks
 }
 
-/// Gives items to `n` parts in turn, each with its number.
-fn partition<T>(items: Vec<T>, n: usize) -> Vec<Vec<(usize, T)>> {
-    let mut parts: Vec<Vec<(usize, T)>> = (0..n).map(|_| Vec::new()).collect();
-    for (number, item) in items.into_iter().enumerate() {
-        parts[number % n].push((number, item));
-    }
-    parts
+/// Cuts a list into `n` runs of nearly equal length.
+fn partition<T>(items: Vec<T>, n: usize) -> Vec<Vec<T>> {
+    let (n_items, mut items) = (items.len(), items.into_iter());
+    (0..n).map(|part| items.by_ref().take((part + 1) * n_items / n - part * n_items / n).collect()).collect()
 }
 
 /// The maximum over neighbouring frequencies: y[f][c] = max over i < size of x[size f + i][c].

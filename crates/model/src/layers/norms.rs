@@ -5,13 +5,15 @@ use srf_kernels::norm::{Factors, Moments, Sums, Used};
 use srf_kernels::{Buffer, Element};
 
 use super::{Backward, Forward, sum_in_order};
-use crate::frames::{Frames, split};
+use crate::frames::{Frames, Span, split};
 use crate::params::{Init, Scope, Slot};
 
 /// How much of the moving averages stays at each step.
 const MOMENTUM: f64 = 0.99;
 /// Added to variances in batch norms.
 const EPSILON: f64 = 1e-3;
+/// Frames whose statistics one task of a batch norm sums.
+const STATISTICS_FRAMES: usize = 64;
 
 fn affine(scope: &mut Scope<'_>, width: usize) -> [Slot; 2] {
     [scope.trainable("gamma", &[width], Init::Ones), scope.trainable("beta", &[width], Init::Zeros)]
@@ -64,15 +66,16 @@ impl<E: Element> LayerNorm<E> {
     /// Replaces the gradient of the output by that of the input `x` and adds to those of the parameters.
     pub fn backward(&mut self, pass: &mut Backward<'_, E>, x: &Frames<E>, d: &mut Frames<E>) {
         let width = self.width;
-        self.gradients.resize(x.n_utterances() * 2 * width);
         let n_saved = 2 * (x.width() / width);
         let gamma = self.gamma.of(pass.params);
-        let saved = split(&mut self.saved, x.lengths().iter().map(|n| n_saved * n));
+        let blocks = d.blocks_mut(d.n_block());
+        self.gradients.resize(blocks.len() * 2 * width);
+        let saved = split(&mut self.saved, blocks.iter().map(|(span, _)| n_saved * span.n));
         let sums = self.gradients.par_chunks_mut(2 * width).zip(saved);
-        d.each_real_mut().into_par_iter().zip(sums).enumerate().for_each(|(utterance, (d, (sums, saved)))| {
+        blocks.into_par_iter().zip(sums).for_each(|((span, d), (sums, saved))| {
             sums.fill(E::ZERO);
             let (d_gamma, d_beta) = sums.split_at_mut(width);
-            (E::kernels().layer_norm_backward)(x.real(utterance), gamma, saved, d, d_gamma, d_beta);
+            (E::kernels().layer_norm_backward)(x.part(span), gamma, saved, d, d_gamma, d_beta);
         });
         sum_in_order(&mut self.gradients, 2 * width);
         if let Some(sums) = self.gradients.get(..2 * width) {
@@ -155,8 +158,8 @@ impl<E: Element> BatchNorm<E> {
     /// Takes mean and variance from the batch.
     fn measure(&mut self, x: &Frames<E>) {
         let n_channels = self.mean.len();
-        let of_block = |moments: &mut Moments, utterance: usize| {
-            moments.add_frames(E::kernels(), x.real(utterance), x.width(), &mut vec![E::ZERO; 2 * n_channels]);
+        let of_block = |moments: &mut Moments, span: Span| {
+            moments.add_frames(E::kernels(), x.part(span), x.width(), &mut vec![E::ZERO; 2 * n_channels]);
         };
         self.moments = sum_over_batch(x, || Moments::new(n_channels), of_block, Moments::merge);
         for c in 0..n_channels {
@@ -184,9 +187,9 @@ impl<E: Element> BatchNorm<E> {
     pub fn backward(&mut self, pass: &mut Backward<'_, E>, x: &Frames<E>, d: &mut Frames<E>) {
         let n_channels = self.mean.len();
         let used = Used { mean: &self.mean, inverse: &self.inverse };
-        let of_block = |sums: &mut Sums, utterance: usize| {
+        let of_block = |sums: &mut Sums, span: Span| {
             let scratch = &mut vec![E::ZERO; 2 * n_channels];
-            sums.add_frames(E::kernels(), used, x.real(utterance), d.real(utterance), x.width(), scratch);
+            sums.add_frames(E::kernels(), used, x.part(span), d.part(span), x.width(), scratch);
         };
         let sums = sum_over_batch(x, || Sums::new(n_channels), of_block, Sums::merge);
         let n = if self.is_from_batch { self.moments.n } else { f64::INFINITY };
@@ -209,22 +212,22 @@ impl<E: Element> BatchNorm<E> {
     }
 }
 
-/// Sums a statistic over all utterances of a batch: the one place where they meet, so that the sum can later cross
+/// Sums a statistic over all frames of a batch: the one place where utterances meet, so that the sum can later cross
 /// machines too.
 ///
-/// Parts are merged in their order, whatever the number of threads.
+/// Blocks of time are fixed and merged in their order, whatever the number of threads.
 fn sum_over_batch<E: Element, T: Send>(
     x: &Frames<E>,
     zero: impl Fn() -> T + Sync,
-    add: impl Fn(&mut T, usize) + Sync,
+    add: impl Fn(&mut T, Span) + Sync,
     merge: impl Fn(&mut T, &T),
 ) -> T {
-    let of_utterance = |utterance: usize| {
+    let of_block = |span: Span| {
         let mut part = zero();
-        add(&mut part, utterance);
+        add(&mut part, span);
         part
     };
-    let parts: Vec<T> = (0..x.n_utterances()).into_par_iter().map(of_utterance).collect();
+    let parts: Vec<T> = x.spans(STATISTICS_FRAMES).into_par_iter().map(of_block).collect();
     let mut total = zero();
     parts.iter().for_each(|part| merge(&mut total, part));
     total

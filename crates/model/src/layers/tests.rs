@@ -55,6 +55,43 @@ fn halving_convolutions_give_half_the_frames_rounded_up() {
 }
 
 #[test]
+fn gradients_of_convolutions_over_several_blocks_of_time_equal_finite_differences() {
+    let halving = Conv { kernel: [3, 3], stride: [2, 2], n_freq: 2, pad_freq: [0, 1], n_channels: 1, n_filters: 2 };
+    let keeping = Conv { kernel: [5, 3], stride: [1, 1], pad_freq: [1, 1], n_filters: 1, ..halving };
+    for (conv, pad_time) in [(halving, [1, 1]), (keeping, [2, 2])] {
+        let mut plan = Plan::new(1);
+        let mut layer = ConvMaxout::<f64>::new(plan.layer("conv", &[]), conv, pad_time, (0.3, 2));
+        let params = random_values("kernels", plan.finish().n_trainable());
+        let mut x = Frames::new(2, pad_time);
+        x.resize_for([150, 0, 131]);
+        let inputs = random_values("x", 2 * 281);
+        fill(&mut x, &inputs);
+        let mode = Mode { dropout: Some(DropoutSeed { seed: 1, utterances: &[4, 5, 6] }), ..Mode::default() };
+        let mut workspace = Workspace::default();
+        let mut y = Frames::new(conv.width_out(), [0, 0]);
+        let pass = Forward { params: &params, statistics: &mut [], mode, workspace: &mut workspace };
+        layer.forward(&pass, &x, &mut y);
+        let mut d_y = y.clone();
+        let weights = random_values("dy", real(&y).len());
+        fill(&mut d_y, &weights);
+        let (mut gradient, mut d_x) = (vec![0.0; params.len()], Frames::new(2, [0, 0]));
+        let pass = &mut Backward { params: &params, gradient: &mut gradient, mode, workspace: &mut workspace };
+        layer.backward(pass, &x, &d_y, Some(&mut d_x));
+        let slopes = [gradient, real(&d_x)].concat();
+        let error = gradient_error(&[params.clone(), inputs].concat(), &slopes, |moved| {
+            let (params, inputs) = moved.split_at(params.len());
+            let mut x = x.clone();
+            fill(&mut x, inputs);
+            let pass = Forward { params, statistics: &mut [], mode, workspace: &mut workspace };
+            layer.forward(&pass, &x, &mut y);
+            dot(&real(&y), &weights)
+        });
+        // Differences of a loss near 100 are good to 1e-9 of gradients near 10.
+        assert!(error < 1e-8, "{conv:?}: {error}");
+    }
+}
+
+#[test]
 fn moving_averages_follow_the_unbiased_variance_of_real_frames() {
     let mut x = Frames::<f64>::new(2, [0, 0]);
     x.resize_for([2, 1]);
