@@ -92,7 +92,9 @@ impl Run {
         let start = history.start().unwrap_or(&nothing);
         let best = report::best_epoch(history);
         let last = history.epochs().last();
-        let errors = last.and_then(|epoch| epoch.validation.as_ref()?.errors.as_ref());
+        // The finished model was measured on all of dev, epochs on a part of it.
+        let of_model = history.end().and_then(|end| end.dev.as_ref()?.errors.as_ref());
+        let errors = of_model.or_else(|| last.and_then(|epoch| epoch.validation.as_ref()?.errors.as_ref()));
         let sum = |value: fn(&EpochEnd) -> f64| history.epochs().map(value).sum::<f64>();
         let (n_frames, train_s) = (sum(|epoch| epoch.speed.n_frames as f64), sum(|epoch| epoch.speed.duration_s));
         Self {

@@ -57,11 +57,16 @@ pub(super) fn summary(history: &History) -> String {
         return "<p>No epoch is complete yet.</p>\n".to_owned();
     };
     let mut shown = vec![("epochs".to_owned(), format!("{} of {n_epochs}", last.epoch))];
-    if let Some((epoch, errors)) = best_epoch(history) {
+    if let Some(dev) = history.end().and_then(|end| end.dev.as_ref()) {
+        // Epochs are measured on a part of dev; the figure of the model is on all of it.
+        for errors in dev.errors.iter().chain(&dev.other_errors) {
+            shown.push((format!("{} of the model, all of dev", errors.measure), percent(errors)));
+        }
+    } else if let Some((epoch, errors)) = best_epoch(history) {
         shown.push((format!("best validation {}, epoch {epoch}", errors.measure), percent(errors)));
-    }
-    if let Some(errors) = last.validation.as_ref().and_then(|validation| validation.errors.as_ref()) {
-        shown.push((format!("last validation {}", errors.measure), percent(errors)));
+        if let Some(errors) = last.validation.as_ref().and_then(|validation| validation.errors.as_ref()) {
+            shown.push((format!("last validation {}", errors.measure), percent(errors)));
+        }
     }
     shown.push(("last training loss".to_owned(), number(last.train.loss)));
     shown.push(("time".to_owned(), duration(history.epochs().map(epoch_s).sum())));
