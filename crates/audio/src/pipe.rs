@@ -44,7 +44,7 @@ pub struct Pipe {
 }
 
 enum PipeSource {
-    Pcm(Pcm),
+    Pcm(Box<Pcm>),
     Recording(Box<Blocks>),
 }
 
@@ -90,7 +90,7 @@ impl Pipe {
     }
 
     fn pcm(pcm: Pcm) -> Self {
-        Self { n_channels: pcm.n_channels, rate_hz: pcm.rate_hz, source: PipeSource::Pcm(pcm) }
+        Self { n_channels: pcm.n_channels, rate_hz: pcm.rate_hz, source: PipeSource::Pcm(Box::new(pcm)) }
     }
 
     /// The sample rate.

@@ -211,7 +211,7 @@ fn escape_lines(text: &str) -> Cow<'_, str> {
 
 /// Steps per second with three significant digits at most.
 fn rate(per_s: f64) -> String {
-    let n_decimals = if per_s < 10.0 { 1 } else { 0 };
+    let n_decimals = usize::from(per_s < 10.0);
     format!("{per_s:.n_decimals$}/s")
 }
 

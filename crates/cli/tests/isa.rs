@@ -1,5 +1,7 @@
 //! `SRF_ISA` selects the instruction set, and what cannot be selected is an error of one line.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::process::{Command, Output};
 
 fn srf(isa: &str) -> Output {

@@ -163,13 +163,12 @@ fn nists_program_writes_the_same_files() {
         write_transcripts(work.path(), &mut random);
         write_segments(work.path(), &mut random);
         for case in cases {
-            let program = match &nists_program {
-                Some(path) => Command::new(path),
-                None => {
-                    let mut program = Command::new(env!("CARGO_BIN_EXE_srf"));
-                    program.arg("sclite");
-                    program
-                }
+            let program = if let Some(path) = &nists_program {
+                Command::new(path)
+            } else {
+                let mut program = Command::new(env!("CARGO_BIN_EXE_srf"));
+                program.arg("sclite");
+                program
             };
             let ours = hashes(program, work.path(), case);
             let theirs = expected.get(found.len()).filter(|_| nists_program.is_none());

@@ -174,7 +174,8 @@ fn random_text(n_words: usize, n_types: u64, seed: u64) -> String {
     let mut text = String::new();
     for _ in 0..n_words {
         let word = random.below(random.clone().below(n_types) + 1);
-        text += &format!("w{word}{}", if random.below(8) == 0 { '\n' } else { ' ' });
+        let end = if random.below(8) == 0 { '\n' } else { ' ' };
+        text.extend([format!("w{word}"), end.to_string()]);
     }
     text + "\n"
 }

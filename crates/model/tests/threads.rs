@@ -1,6 +1,8 @@
 //! The number of threads changes no bit: capsule layers in the shapes of every shipped recipe, and weights after
 //! training steps.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;

@@ -495,10 +495,8 @@ impl WordRater {
             Extension { word: NONE, gain, state: State { word: to, ..next } }
         }));
         // Without a label between words, the next word may begin at once.
-        let after_word = match is_between {
-            true => Some(ROOT),
-            false => self.tree.child(ROOT, class).filter(|_| !all.separators.has_space()),
-        };
+        let after_word =
+            if is_between { Some(ROOT) } else { self.tree.child(ROOT, class).filter(|_| !all.separators.has_space()) };
         let Some(to) = after_word.filter(|_| node != ROOT) else { return };
         out.extend(ends.iter().map(|end| {
             let others = if all.is_word_level { end.state } else { State { context: end.state.context, ..next } };

@@ -195,7 +195,7 @@ impl<'a> Reader<'a> {
         let mut sum = first;
         for start in &mut starts {
             let here = sum;
-            sum = here.checked_add(*start).unwrap_or(u32::MAX);
+            sum = here.saturating_add(*start);
             *start = here;
         }
         starts.push(sum);
@@ -287,9 +287,9 @@ fn write_language(out: &mut Writer, lexicon: &Lexicon, language: &NgramModel) {
     for order in 2..=language.order {
         let backoffs: Vec<f32> = level.iter().map(|node| language.inner[*node as usize].backoff).collect();
         if order == 2 {
-            out.floats(&backoffs)
+            out.floats(&backoffs);
         } else {
-            out.quantized(&backoffs)
+            out.quantized(&backoffs);
         }
         let mut below: Vec<(u32, u32, u32)> = Vec::new();
         let mut n_children = Vec::with_capacity(level.len());
@@ -344,9 +344,9 @@ fn read_language(from: &mut Reader<'_>, lexicon: &mut Lexicon) -> Result<NgramMo
         let n_before = model.words.len() as u32;
         let mut backoffs = Vec::new();
         if order == 2 {
-            backoffs = from.floats()?
+            backoffs = from.floats()?;
         } else {
-            from.quantized_into(&mut backoffs)?
+            from.quantized_into(&mut backoffs)?;
         }
         let starts = from.starts(n_before)?;
         let n_inner = model.inner.len() + backoffs.len();

@@ -45,7 +45,7 @@ pub enum ReproduceError {
     #[error("could not write `{path}`: {source}")]
     Write { path: PathBuf, source: io::Error },
     #[error("row `{row}`: {source}")]
-    Recipe { row: String, source: OverrideError },
+    Recipe { row: String, source: Box<OverrideError> },
     #[error(transparent)]
     Data(#[from] LoadPreparedError),
     #[error(transparent)]

@@ -100,6 +100,7 @@ impl Dither {
 
 /// A sample from -1 to 1 on the scale of 16-bit integers, which Kaldi's energies are defined on.
 #[inline]
+#[allow(clippy::manual_clamp, reason = "a NaN becomes finite, which `clamp` would keep")]
 fn scaled(sample: f32) -> f32 {
     (sample * I16_SCALE).max(-LOUDEST).min(LOUDEST)
 }

@@ -1,5 +1,6 @@
 //! `srf align` and `srf gop`: when, and how well, each label of a known transcript was spoken.
 
+use std::fmt::Write as _;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -223,7 +224,8 @@ fn gop_table(id: &str, labels: &[Said]) -> String {
     let mut table = format!("{id}: {:.1}\n   start      end  label  score  heard  share", mean_score(labels));
     for Said { token, score, heard, heard_score } in labels {
         let heard = heard.as_deref().unwrap_or("-");
-        table += &format!(
+        let _ = write!(
+            table,
             "\n{:>8.2} {:>8.2}  {:<6} {score:>5.1}  {heard:<6} {heard_score:>5.1}",
             token.start_s, token.end_s, token.text
         );

@@ -142,7 +142,7 @@ pub(crate) fn model_directory(path: PathBuf) -> anyhow::Result<PathBuf> {
 
 /// The directory of an installed model, or of a bundled one after writing it.
 fn named(name: &str) -> anyhow::Result<Option<PathBuf>> {
-    let home = data_directory()?;
+    let home = data_directory();
     let dir = home.join(name);
     let Some((_, files)) = BUNDLED.iter().find(|(bundled, _)| *bundled == name) else {
         return Ok(dir.join("config.toml").is_file().then_some(dir));
@@ -176,14 +176,14 @@ fn replace<'a>(dir: &Path, files: impl Iterator<Item = (&'a OsStr, &'a [u8])>) -
 }
 
 /// Where models are installed: `SRF_MODELS`, or `srf/models` in the user's data directory.
-fn data_directory() -> anyhow::Result<PathBuf> {
+fn data_directory() -> PathBuf {
     let variable = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let data = || {
         let system = variable("XDG_DATA_HOME").or_else(|| variable("LOCALAPPDATA"));
         let data = system.or_else(|| variable("HOME").map(|home| home.join(".local/share")));
         data.unwrap_or_else(env::temp_dir).join("srf/models")
     };
-    Ok(variable("SRF_MODELS").unwrap_or_else(data))
+    variable("SRF_MODELS").unwrap_or_else(data)
 }
 
 /// Whether `name` is one plain component of a path.
@@ -193,7 +193,7 @@ fn is_name(name: &str) -> bool {
 }
 
 fn list(out: &Printer) -> anyhow::Result<()> {
-    let home = data_directory()?;
+    let home = data_directory();
     let mut places: BTreeMap<String, String> =
         BUNDLED.iter().map(|(name, _)| ((*name).to_owned(), "bundled".to_owned())).collect();
     for entry in fs::read_dir(&home).into_iter().flatten().flatten() {
@@ -244,7 +244,7 @@ fn install(path: &Path, name: Option<String>, out: &Printer) -> anyhow::Result<(
     if BUNDLED.iter().any(|(bundled, _)| *bundled == name) {
         bail!("`{name}` is the name of a bundled model; give another `--name`");
     }
-    let dir = data_directory()?.join(&name);
+    let dir = data_directory().join(&name);
     let failed = || format!("could not install `{}` as `{}`", source.display(), dir.display());
     let mut files = Vec::new();
     for entry in fs::read_dir(&source).with_context(failed)? {

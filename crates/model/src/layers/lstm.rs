@@ -104,7 +104,7 @@ impl<E: Element> Lstm<E> {
         assert_eq!((x.width(), y.width()), (self.n_in, self.width()), "lstm: widths of input and output");
         self.directions.par_iter_mut().for_each(|direction| direction.prepare(pass.params, x));
         let jobs = self.directions.iter_mut().flat_map(|direction| {
-            let input = ready(&direction.input);
+            let input = ready(direction.input.as_ref());
             direction.gates.each_real_mut().into_iter().enumerate().map(move |(u, gates)| (input, u, gates))
         });
         let jobs: Vec<_> = jobs.collect();
@@ -128,7 +128,7 @@ impl<E: Element> Lstm<E> {
         let mut tasks = Vec::new();
         for (direction, share) in self.directions.iter_mut().zip(shares) {
             let Direction { is_backward, recurrent, recurrent_back, gates, cells, outputs, scratch, .. } = direction;
-            let weights = ready(if is_backward_pass { recurrent_back } else { recurrent });
+            let weights = ready(if is_backward_pass { recurrent_back.as_ref() } else { recurrent.as_ref() });
             let mut all = utterances(gates, cells, outputs);
             scratch.resize_with(n_groups.max(scratch.len()), Scratch::default);
             for (group, scratch) in scratch.iter_mut().take(n_groups).enumerate() {
@@ -175,7 +175,7 @@ impl<E: Element> Lstm<E> {
         for (index, direction) in self.directions.iter().enumerate() {
             let into = if index == 0 { &mut *d_x } else { &mut self.d_part };
             into.resize_like(x);
-            let input_back = ready(&direction.input_back);
+            let input_back = ready(direction.input_back.as_ref());
             let into = into.all_mut().expect("the gradient of the input has no margin");
             let parts = into.par_chunks_mut(n_frames * n_in).zip(direction.gates.all().par_chunks(n_frames * n_gates));
             parts.for_each(|(d_x, d_z)| (E::kernels().dense_forward)(input_back, d_z, d_x));
@@ -190,7 +190,7 @@ impl<E: Element> Lstm<E> {
         let (n_in, n_cells, n_gates) = (self.n_in, self.n_cells, 4 * self.n_cells);
         // The tensors of a layer follow one another in the layout.
         let cells = || self.directions.iter().map(|direction| direction.cell);
-        let [first, last] = [cells().next(), cells().last()].map(|cell| cell.expect("a layer has a direction"));
+        let [first, last] = [cells().next(), cells().next_back()].map(|cell| cell.expect("a layer has a direction"));
         let sizes = cells().flat_map(|cell| [cell.kernel.len, cell.recurrent.len, cell.bias.len]);
         let mut parts = split(&mut gradient[first.kernel.offset..last.bias.range().end], sizes);
         self.directions.par_iter().zip(parts.par_chunks_mut(3)).for_each(|(direction, parts)| {
@@ -272,8 +272,8 @@ fn pack<E: Element>(weights: &mut Option<DenseWeights<E>>, kernel: &[E], bias: O
     weights.get_or_insert_with(|| DenseWeights::new(kernel.len() / n_out, n_out)).pack(kernel, bias);
 }
 
-fn ready<E>(weights: &Option<DenseWeights<E>>) -> &DenseWeights<E> {
-    weights.as_ref().expect("packed at the start of the pass")
+fn ready<E>(weights: Option<&DenseWeights<E>>) -> &DenseWeights<E> {
+    weights.expect("packed at the start of the pass")
 }
 
 /// What each utterance saves, each to be put into one group.

@@ -48,11 +48,13 @@ impl<E: Element> ConvStack<E> {
     }
 
     /// Adds dropout on the slices.
+    #[must_use]
     pub fn with_dropout(self, dropout: Dropout) -> Self {
         Self { dropout: Some(dropout), ..self }
     }
 
     /// Without dropout and statistics of the batch even in training, unless `is_trained_with_statistics`.
+    #[must_use]
     pub fn with_statistics(self, is_trained_with_statistics: bool) -> Self {
         Self { is_trained_with_statistics, ..self }
     }

@@ -290,6 +290,8 @@ fn write_details_of(out: &mut dyn Write, speakers: &[&Speaker]) -> io::Result<()
     Ok(())
 }
 
+type Kind = (&'static str, fn(&Counts) -> usize);
+
 fn write_sentence_rates(out: &mut dyn Write, speakers: &[&Speaker]) -> io::Result<()> {
     let n_utterances = speakers.iter().map(|speaker| speaker.utterances.len()).sum();
     let n_wrong: usize = speakers.iter().map(|speaker| speaker.n_wrong).sum();
@@ -297,7 +299,7 @@ fn write_sentence_rates(out: &mut dyn Write, speakers: &[&Speaker]) -> io::Resul
     write!(out, "SENTENCE RECOGNITION PERFORMANCE\n\n")?;
     writeln!(out, " sentences                                        {n_utterances:4}")?;
     write!(out, " with errors                            {:5.1}%   ({n_wrong:4})\n\n", rate(n_wrong))?;
-    let kinds: [(&str, fn(&Counts) -> usize); 3] = [
+    let kinds: [Kind; 3] = [
         ("substitutions", |counts| counts.substitutions),
         ("deletions", |counts| counts.deletions),
         ("insertions", |counts| counts.insertions),

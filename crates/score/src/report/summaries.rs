@@ -92,6 +92,8 @@ struct Summary<'a> {
     figures: Vec<Figures>,
 }
 
+type Statistic = (&'static str, fn(Spread) -> f64);
+
 impl<'a> Summary<'a> {
     fn new(system: &'a System, numbers: Numbers) -> Self {
         let has_confidences = Confidences::of(system) == Confidences::OfAll;
@@ -132,8 +134,7 @@ impl<'a> Summary<'a> {
         sheet.line_before('=');
         sheet.row(&format('l'), &self.sum_row());
         sheet.line_before('=');
-        let spreads: [(&str, fn(Spread) -> f64); 3] =
-            [(" Mean ", |s| s.mean), (" S.D. ", |s| s.deviation), ("Median", |s| s.median)];
+        let spreads: [Statistic; 3] = [(" Mean ", |s| s.mean), (" S.D. ", |s| s.deviation), ("Median", |s| s.median)];
         for (name, pick) in spreads {
             sheet.row(&format('c'), &self.spread_row(name, pick));
         }

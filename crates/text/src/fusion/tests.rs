@@ -193,7 +193,7 @@ fn sources_that_do_not_fit_the_labels_are_refused() {
     assert_eq!(error, FusionError::NeedsLexicon { units: Units::Phones });
     let hotwords = vec![Hotword { phrase: "A CAB".into(), score: 1.0 }];
     let lexicon = Some(Lexicon::parse("A a\n", &phones()).unwrap());
-    let error = refuse(phones(), Sources { hotwords, lexicon, ..Sources::default() });
+    let error = refuse(phones(), Sources { lexicon, hotwords, ..Sources::default() });
     assert_eq!(error.to_string(), "`A CAB` has a word that is not in the lexicon");
     let error = Lexicon::parse("A a x\n", &phones()).unwrap_err();
     assert_eq!(error.to_string(), "line 1: `A` has the label `x`, which the model cannot write");
@@ -270,7 +270,7 @@ proptest! {
         // BAB and BEE are unknown to the model, whose unknown word stands for both.
         let share = |word: &&str| if ["BAB", "BEE"].contains(word) { -language.alpha * 2f64.ln() } else { 0.0 };
         let expected = best_of_all(&log_probs, |spoken| {
-            words(spoken, &language) + spoken.iter().map(|word| share(word)).sum::<f64>()
+            words(spoken, &language) + spoken.iter().map(&share).sum::<f64>()
         });
         let fusion = Arc::new(of_words(|_| {}));
         let (_, found) = best_words(&fusion, &log_probs, 100_000, None);
@@ -291,7 +291,7 @@ proptest! {
         let expected = best_of_all(&log_probs, |spoken| {
             let n_hot = spoken.windows(2).filter(|pair| *pair == ["AB", "A"]).count();
             let hot = 3.0 * f64::from(score) * n_hot as f64;
-            words(spoken, &language) + hot + spoken.iter().map(|word| share(word)).sum::<f64>()
+            words(spoken, &language) + hot + spoken.iter().map(&share).sum::<f64>()
         });
         let (_, found) = best_words(&fusion, &log_probs, 100_000, None);
         prop_assert!((found - expected).abs() < 1e-5, "{found} {expected}");

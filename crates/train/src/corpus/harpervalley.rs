@@ -43,7 +43,7 @@ pub fn read(root: &Path) -> (Corpus, Vec<Problem>) {
     let files = files::files(root, &mut problems);
     let is_transcript =
         |path: &&Path| files::extension(path) == "json" && files::ancestor_name(path, 1) == "transcript";
-    let transcripts = files.iter().map(|path| path.as_path()).filter(is_transcript);
+    let transcripts = files.iter().map(std::path::PathBuf::as_path).filter(is_transcript);
     let utterances: Vec<Utterance> = transcripts.flat_map(|transcript| read_call(transcript, &mut problems)).collect();
     if utterances.is_empty() {
         let what = "a call like `data/transcript/0002f70f7386445b.json` with its recordings".to_owned();

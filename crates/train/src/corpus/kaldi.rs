@@ -76,7 +76,7 @@ fn table(path: &Path, problems: &mut Problems) -> Vec<TableRow> {
         let (key, value) = text.trim().split_once(char::is_whitespace).unwrap_or((text.trim(), ""));
         match keys.insert(key.to_owned()) {
             true if !key.is_empty() => {
-                rows.push(TableRow { line, key: key.to_owned(), value: value.trim().to_owned() })
+                rows.push(TableRow { line, key: key.to_owned(), value: value.trim().to_owned() });
             }
             true => {}
             false if key.is_empty() => {}

@@ -163,8 +163,9 @@ fn spans(edges: &[(Point, Point)], y: f64) -> impl Iterator<Item = (f64, f64)> {
 /// Adds to each pixel the part of it that is between two places of a line.
 fn cover(coverage: &mut [f64], from: f64, to: f64) {
     let (from, to) = (from.max(0.0), to.min(coverage.len() as f64));
-    for x in from as usize..(to.ceil().max(0.0) as usize) {
-        coverage[x] += (to.min(x as f64 + 1.0) - from.max(x as f64)).max(0.0);
+    let end = to.ceil().max(0.0) as usize;
+    for (x, pixel) in coverage.iter_mut().enumerate().take(end).skip(from as usize) {
+        *pixel += (to.min(x as f64 + 1.0) - from.max(x as f64)).max(0.0);
     }
 }
 

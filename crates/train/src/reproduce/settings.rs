@@ -88,7 +88,7 @@ impl Settings {
     /// The recipe of a run of `row`.
     pub fn recipe(&self, row: &TableRow, length: Length, seed: u64) -> Result<Recipe, ReproduceError> {
         let recipe = self.changed(row, length, seed);
-        recipe.map_err(|source| ReproduceError::Recipe { row: row.name().to_owned(), source })
+        recipe.map_err(|source| ReproduceError::Recipe { row: row.name().to_owned(), source: Box::new(source) })
     }
 
     fn changed(&self, row: &TableRow, length: Length, seed: u64) -> Result<Recipe, OverrideError> {

@@ -86,7 +86,7 @@ fn the_papers_claims_hold_in_its_own_figures() {
             };
             match &claim.relation {
                 Relation::Less(first, second) => {
-                    assert!(figure(first) < figure(second), "{}: {}", table.name, claim.says)
+                    assert!(figure(first) < figure(second), "{}: {}", table.name, claim.says);
                 }
                 // Well within the margin that is tested here.
                 Relation::Alike(first, second) => {
