@@ -15,8 +15,9 @@ const EDGES: &[(&str, &[&str])] = &[
     ("lm", &["base"]),
     ("model", &["base", "kernels", "audio"]),
     ("asr", &["base", "audio", "model", "text"]),
+    ("server", &["base", "audio", "text", "asr"]),
     ("train", &["base", "audio", "model", "text", "score", "asr"]),
-    ("cli", &["base", "kernels", "audio", "model", "text", "score", "lm", "asr", "train"]),
+    ("cli", &["base", "kernels", "audio", "model", "text", "score", "lm", "asr", "train", "server"]),
 ];
 
 const MAX_FILE_LINES: usize = 600;

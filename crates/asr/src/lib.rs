@@ -61,7 +61,7 @@ pub use endpoint::{EndpointRules, Rule};
 pub use listener::{AcceptError, Listener};
 pub use recognizer::Recognizer;
 pub use segment::Timing;
-pub use stream::{StartStreamError, Stream, StreamOptions};
+pub use stream::{Slices, StartStreamError, Stream, StreamOptions};
 pub use transcribe::{TranscribeError, channel_name};
 
 /// The program in the README is compiled by the tests.

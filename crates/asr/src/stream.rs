@@ -46,6 +46,8 @@ pub struct StreamOptions {
     pub statistics: Option<CmvnStats>,
     /// Whether tokens carry what the routing decided; only networks of capsules can report it.
     pub has_evidence: bool,
+    /// Whether [`Stream::take_slices`] returns softmax and couplings of every slice, for live pictures.
+    pub keeps_slices: bool,
 }
 
 impl Default for StreamOptions {
@@ -56,7 +58,33 @@ impl Default for StreamOptions {
             endpoint: Some(EndpointRules::default()),
             statistics: None,
             has_evidence: false,
+            keeps_slices: false,
         }
+    }
+}
+
+/// What the network computed for a run of slices.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Slices {
+    /// Values per slice.
+    pub n_classes: usize,
+    /// The softmax: `[slice, class]`, each slice sums to 1.
+    pub posteriors: Vec<f32>,
+    /// The share of all coupling of the last layer that went to each class, `[slice, class]`; empty for networks
+    /// without capsules.
+    pub couplings: Vec<f32>,
+}
+
+impl Slices {
+    /// How many slices there are.
+    pub fn n_slices(&self) -> usize {
+        self.posteriors.len() / self.n_classes.max(1)
+    }
+
+    /// Adds the slices that follow.
+    pub fn append(&mut self, mut later: Self) {
+        self.posteriors.append(&mut later.posteriors);
+        self.couplings.append(&mut later.couplings);
     }
 }
 
@@ -114,6 +142,7 @@ pub struct Stream {
     endpointer: Option<Endpointer>,
     n_best: usize,
     has_evidence: bool,
+    slices: Option<Slices>,
     record: Record,
     ended: Vec<Segment>,
     log_probs: Vec<f32>,
@@ -132,7 +161,9 @@ impl Stream {
             return Err(StartStreamError::NBest { found: n_best, most: MAX_N_BEST });
         }
         let n_classes = shared.labels.n_classes();
-        let has_evidence = options.has_evidence && listener.tap(Some(TapConfig::default()));
+        let is_tapped = (options.has_evidence || options.keeps_slices) && listener.tap(Some(TapConfig::default()));
+        let has_evidence = options.has_evidence && is_tapped;
+        let slices = options.keeps_slices.then(|| Slices { n_classes, ..Slices::default() });
         let slice_s = shared.timing.slice_s();
         let mut decoder = Decoder::new(n_classes, &options.decoder);
         decoder.merge_pasts(1 < n_best);
@@ -143,6 +174,7 @@ impl Stream {
             record: Record::new(shared.timing, n_classes),
             n_best,
             has_evidence,
+            slices,
             listener,
             shared,
             ended: Vec::new(),
@@ -192,6 +224,14 @@ impl Stream {
         std::mem::take(&mut self.ended)
     }
 
+    /// Takes the softmax and couplings of the slices since the last call; `None` unless
+    /// [`StreamOptions::keeps_slices`] asks for them.
+    pub fn take_slices(&mut self) -> Option<Slices> {
+        let slices = self.slices.as_mut()?;
+        let n_classes = slices.n_classes;
+        Some(std::mem::replace(slices, Slices { n_classes, ..Slices::default() }))
+    }
+
     /// Ends the utterance now, without waiting for later samples. The stream goes on, and so do its times.
     pub fn flush(&mut self) {
         let start = Instant::now();
@@ -216,6 +256,7 @@ impl Stream {
         self.decoder.reset();
         self.ended.clear();
         self.log_probs.clear();
+        self.take_slices();
         self.begin();
         self.record.restart(0, 0.0);
     }
@@ -241,7 +282,13 @@ impl Stream {
                 self.end(reason);
             }
         }
+        if let Some(slices) = &mut self.slices {
+            slices.posteriors.extend(log_probs.iter().map(|value| value.exp()));
+        }
         if let Some(taps) = self.listener.taps() {
+            if let Some(slices) = &mut self.slices {
+                slices.couplings.extend_from_slice(taps.class_mass());
+            }
             taps.clear();
         }
         self.log_probs = log_probs;

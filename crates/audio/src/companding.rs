@@ -1,7 +1,7 @@
 //! The two logarithmic telephone codes of ITU-T G.711.
 
 /// The u-law byte's sample: complemented sign, 3-bit exponent and 4-bit mantissa over a bias of 33, times 4.
-pub(crate) fn decode_ulaw(byte: u8) -> i16 {
+pub fn decode_ulaw(byte: u8) -> i16 {
     let code = !byte;
     let magnitude = (((code as i16 & 0x0f) << 3) + 0x84) << ((code >> 4) & 7);
     if code & 0x80 == 0 { magnitude - 0x84 } else { 0x84 - magnitude }
@@ -17,7 +17,7 @@ pub(crate) fn encode_ulaw(sample: i16) -> u8 {
 }
 
 /// The A-law byte's sample: every other bit inverted, then sign, 3-bit exponent and 4-bit mantissa, times 8.
-pub(crate) fn decode_alaw(byte: u8) -> i16 {
+pub fn decode_alaw(byte: u8) -> i16 {
     let code = byte ^ 0x55;
     let mantissa = (code as i16 & 0x0f) << 4;
     let magnitude = match (code >> 4) & 7 {

@@ -27,7 +27,7 @@ mod input;
 mod pipe;
 mod recording;
 
-mod companding;
+pub mod companding;
 mod compressed;
 mod pcm;
 pub mod sphere;

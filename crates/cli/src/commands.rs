@@ -18,6 +18,7 @@ pub(crate) mod reproduce;
 pub(crate) mod runs;
 pub(crate) mod sclite;
 pub(crate) mod score;
+pub(crate) mod serve;
 pub(crate) mod train;
 pub(crate) mod transcribe;
 pub(crate) mod validate;

@@ -13,7 +13,7 @@ use crate::{Cli, Exit};
 
 /// All commands by purpose, in the order in which people need them.
 const GROUPS: [(&str, &[&str]); 6] = [
-    ("Start here", &["demo", "transcribe"]),
+    ("Start here", &["demo", "transcribe", "serve"]),
     ("Train your own", &["prepare", "validate", "train", "runs", "average", "fit-timing", "lm"]),
     ("Measure", &["evaluate", "reproduce", "score", "compare", "sclite", "bench", "verify-stream"]),
     ("Look closer", &["models", "recipes", "info", "analyze", "align", "gop"]),
@@ -74,7 +74,7 @@ pub(crate) fn completions(args: CompletionsArgs, out: &Printer) -> anyhow::Resul
     let CompletionsArgs { shell } = args;
     let mut command = Cli::command();
     for (path, option, values) in VALUES {
-        let subcommand = path.iter().fold(Some(&mut command), |command, name| command?.find_subcommand_mut(name));
+        let subcommand = path.iter().try_fold(&mut command, |command, name| command.find_subcommand_mut(name));
         let subcommand = subcommand.with_context(|| format!("there is no command `{}`", path.join(" ")))?;
         *subcommand = subcommand.clone().mut_arg(option, |arg| arg.value_parser(PossibleValuesParser::new(*values)));
     }

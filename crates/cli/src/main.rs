@@ -29,6 +29,7 @@ struct Cli {
 enum Command {
     Demo(commands::demo::Args),
     Transcribe(Box<commands::transcribe::Args>),
+    Serve(commands::serve::Args),
     Prepare(commands::prepare::Args),
     Validate(commands::validate::Args),
     Train(commands::train::Args),
@@ -92,6 +93,7 @@ fn run(command: Command, out: &Printer) -> anyhow::Result<Exit> {
     match command {
         Command::Demo(args) => commands::demo::run(args, out),
         Command::Transcribe(args) => commands::transcribe::run(*args, out),
+        Command::Serve(args) => commands::serve::run(args, out),
         Command::Prepare(args) => commands::prepare::run(args, out),
         Command::Validate(args) => commands::validate::run(args, out),
         Command::Train(args) => commands::train::run(args, out),

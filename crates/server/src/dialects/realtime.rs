@@ -1,0 +1,193 @@
+//! OpenAI's realtime transcription: events as JSON, samples as base64.
+
+use axum::extract::{Request, State, WebSocketUpgrade};
+use axum::response::Response;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::{Value, json};
+use srf::Segment;
+use std::net::IpAddr;
+
+use super::{Incoming, Socket, Whole, from_s16};
+use crate::engine::Session;
+use crate::http::{ApiError, App, client_address};
+use crate::options::SessionOptions;
+
+/// The rate of `pcm16`, unless the session names another.
+const DEFAULT_RATE_HZ: u32 = 24_000;
+
+pub(crate) async fn socket(State(app): State<App>, upgrade: WebSocketUpgrade, request: Request) -> Response {
+    let client = client_address(request.extensions());
+    Socket::upgrade(app.clone(), upgrade, move |socket| serve(app, client, socket))
+}
+
+async fn serve(app: App, client: IpAddr, mut socket: Socket) {
+    let mut conversation = Conversation {
+        session: None,
+        model: None,
+        rate_hz: DEFAULT_RATE_HZ,
+        silence_s: None,
+        whole: Whole::default(),
+        partial: String::new(),
+        n_items: 0,
+        n_events: 0,
+    };
+    let result = conversation.converse(&app, client, &mut socket).await;
+    if let Err(error) = &result {
+        socket.send(&json!({"type": "error", "error": error.body()["error"]})).await;
+    }
+    socket.close(result.as_ref().err()).await;
+}
+
+struct Conversation {
+    session: Option<Session>,
+    model: Option<String>,
+    rate_hz: u32,
+    silence_s: Option<f64>,
+    whole: Whole,
+    /// What deltas of the current utterance have said so far.
+    partial: String,
+    n_items: usize,
+    n_events: usize,
+}
+
+impl Conversation {
+    async fn converse(&mut self, app: &App, client: IpAddr, socket: &mut Socket) -> Result<(), ApiError> {
+        self.emit(socket, json!({"type": "session.created", "session": self.described()})).await;
+        loop {
+            let text = match socket.receive().await? {
+                Incoming::Text(text) => text,
+                Incoming::Binary(_) => return Err(ApiError::bad_message("a binary message, expected events as JSON")),
+                Incoming::Closed => return Ok(()),
+                Incoming::Stopping => {
+                    self.commit(socket).await?;
+                    return Err(ApiError::stopping());
+                }
+            };
+            let event: Value =
+                serde_json::from_str(&text).map_err(|error| ApiError::bad_message(format!("not JSON: {error}")))?;
+            match event["type"].as_str().unwrap_or_default() {
+                "session.update" | "transcription_session.update" => {
+                    self.update(&event)?;
+                    self.emit(socket, json!({"type": "session.updated", "session": self.described()})).await;
+                }
+                "input_audio_buffer.append" => self.append(app, client, socket, &event).await?,
+                "input_audio_buffer.commit" => self.commit(socket).await?,
+                "input_audio_buffer.clear" => {
+                    if let Some(session) = &mut self.session {
+                        session.reset().await?;
+                    }
+                    self.partial.clear();
+                    self.emit(socket, json!({"type": "input_audio_buffer.cleared"})).await;
+                }
+                other => {
+                    let other: String = other.chars().take(60).collect();
+                    return Err(ApiError::bad_message(format!("an event of type `{other}`, which is not served")));
+                }
+            }
+        }
+    }
+
+    fn described(&self) -> Value {
+        json!({
+            "id": "sess_srf", "object": "realtime.transcription_session", "type": "transcription",
+            "audio": {"input": {
+                "format": {"type": "audio/pcm", "rate": self.rate_hz},
+                "transcription": {"model": self.model},
+            }},
+        })
+    }
+
+    /// Takes what a session update says, in the present form and the one before it.
+    fn update(&mut self, event: &Value) -> Result<(), ApiError> {
+        let session = &event["session"];
+        let input = &session["audio"]["input"];
+        let first = |values: [&Value; 3]| values.into_iter().find(|value| !value.is_null()).cloned();
+        let transcription =
+            first([&input["transcription"]["model"], &session["input_audio_transcription"]["model"], &event["model"]]);
+        if let Some(model) = transcription {
+            self.model = model.as_str().map(str::to_owned);
+        }
+        if let Some(rate) = first([&input["format"]["rate"], &Value::Null, &Value::Null]) {
+            let rate_hz = rate.as_u64().filter(|rate| (1000..=384_000).contains(rate));
+            let wrong = || ApiError::bad_field("session.audio.input.format.rate", &rate.to_string(), "1000 to 384000");
+            self.rate_hz = rate_hz.ok_or_else(wrong)? as u32;
+        }
+        if let Some(turn) = first([&input["turn_detection"], &session["turn_detection"], &Value::Null]) {
+            self.silence_s = turn["silence_duration_ms"].as_f64().map(|ms| (ms / 1000.0).clamp(0.1, 60.0));
+        }
+        self.session = None;
+        Ok(())
+    }
+
+    async fn append(&mut self, app: &App, client: IpAddr, socket: &mut Socket, event: &Value) -> Result<(), ApiError> {
+        let audio = event["audio"].as_str().ok_or_else(|| ApiError::bad_message("`audio` is missing"))?;
+        let bytes = BASE64_STANDARD
+            .decode(audio)
+            .map_err(|error| ApiError::bad_message(format!("`audio` is not base64: {error}")))?;
+        if self.session.is_none() {
+            let mut options = SessionOptions { model: self.model.clone(), partials: true, ..SessionOptions::default() };
+            if let Some(silence_s) = self.silence_s {
+                let _ = options.set_trailing_silence(silence_s);
+            }
+            self.session = Some(app.engine.session(client, options).await?);
+        }
+        let session = self.session.as_mut().ok_or_else(ApiError::internal)?;
+        let update = session.accept(from_s16(&self.whole.join(&bytes, 2)), self.rate_hz).await?;
+        for segment in &update.finals {
+            self.complete(socket, segment).await;
+        }
+        if let Some(partial) = update.partial {
+            self.delta(socket, &partial).await;
+        }
+        Ok(())
+    }
+
+    /// Sends what a partial result adds. Deltas cannot take words back, so a revision waits for the final result.
+    async fn delta(&mut self, socket: &mut Socket, partial: &Segment) {
+        if let Some(added) = partial.text.strip_prefix(self.partial.as_str()).filter(|added| !added.is_empty()) {
+            let event = json!({
+                "type": "conversation.item.input_audio_transcription.delta", "item_id": self.item(),
+                "content_index": 0, "delta": added,
+            });
+            self.partial = partial.text.clone();
+            self.emit(socket, event).await;
+        }
+    }
+
+    async fn complete(&mut self, socket: &mut Socket, segment: &Segment) {
+        let event = json!({
+            "type": "conversation.item.input_audio_transcription.completed", "item_id": self.item(),
+            "content_index": 0, "transcript": segment.text,
+            "usage": {"type": "duration", "seconds": (segment.end_s - segment.start_s).ceil()},
+        });
+        self.emit(socket, event).await;
+        self.n_items += 1;
+        self.partial.clear();
+    }
+
+    async fn commit(&mut self, socket: &mut Socket) -> Result<(), ApiError> {
+        let finals = match &mut self.session {
+            Some(session) => session.flush().await?,
+            None => Vec::new(),
+        };
+        self.emit(socket, json!({"type": "input_audio_buffer.committed", "item_id": self.item()})).await;
+        for segment in &finals {
+            self.complete(socket, segment).await;
+        }
+        if finals.is_empty() {
+            self.complete(socket, &Segment::default()).await;
+        }
+        Ok(())
+    }
+
+    fn item(&self) -> String {
+        format!("item_{}", self.n_items)
+    }
+
+    async fn emit(&mut self, socket: &mut Socket, mut event: Value) {
+        event["event_id"] = format!("event_{}", self.n_events).into();
+        self.n_events += 1;
+        socket.send(&event).await;
+    }
+}
