@@ -58,14 +58,17 @@ impl Pipe {
     ) -> Result<Self, ReadAudioError> {
         let io_error = |cause| ReadAudioError::Io { name: name.to_owned(), cause };
         let mut input = Input::pipe(reader);
-        if let Some(RawFormat { rate_hz, n_channels }) = raw {
-            let layout = Layout::S16 { is_big_endian: false };
-            return Ok(Self::pcm(Pcm::new(name, input, layout, (n_channels, rate_hz), channel, None)?));
-        }
+        // Raw samples need no look at their beginning, except to see that there are any.
         let mut head = [0; 16];
-        let n_read = input.fill(&mut head).map_err(io_error)?;
+        let n_wanted = if raw.is_some() { 1 } else { head.len() };
+        let n_read = input.fill(&mut head[..n_wanted]).map_err(io_error)?;
         if n_read == 0 {
             return Err(ReadAudioError::Empty { name: name.to_owned() });
+        }
+        if let Some(RawFormat { rate_hz, n_channels }) = raw {
+            let input = Input::pipe(Box::new(Cursor::new([head[0]]).chain(input)));
+            let layout = Layout::S16 { is_big_endian: false };
+            return Ok(Self::pcm(Pcm::new(name, input, layout, (n_channels, rate_hz), channel, None)?));
         }
         let container = container_of(&head);
         if container.is_none() && !head.starts_with(b"ID3") {

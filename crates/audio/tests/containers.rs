@@ -64,15 +64,15 @@ fn lossy_codecs_give_as_many_samples_as_went_in_and_nearly_the_same() {
     }
 }
 
-/// The mean of the channels of `tone.flac`, which the files below were made of.
+/// The channels of `tone.flac` mixed as ffmpeg mixed them for the files below: each times the square root of a half.
 fn mixed_tone() -> Vec<f32> {
-    data("tone.flac").read(Selection::default()).unwrap().values
+    let mean = data("tone.flac").read(Selection::default()).unwrap().values;
+    mean.into_iter().map(|value| value * std::f32::consts::SQRT_2).collect()
 }
 
 #[test]
 fn mp4_and_matroska_give_nearly_what_went_in() {
-    // The encoders lose much at this rate: ffmpeg decodes the two files at 7.4 and 7.6 dB.
-    for (name, container, min_db) in [("tone.m4a", Container::Mp4, 7.0), ("tone.mkv", Container::Mkv, 7.0)] {
+    for (name, container, min_db) in [("tone.m4a", Container::Mp4, 15.0), ("tone.mkv", Container::Mkv, 15.0)] {
         let recording = data(name);
         assert_eq!(recording.info().container, container);
         let found = recording.read(Selection::default()).unwrap().values;

@@ -108,7 +108,7 @@ fn a_directory_is_converted_as_a_whole_and_problems_do_not_stop_it() {
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(
         stderr(&output),
-        "problem: `in/deep/cut.wav` ends after 478 samples, but its header claims 4000; the rest was converted\n3 recordings, 0.56 s, in out/\n"
+        "problem: `in/deep/cut.wav` ends after 478 samples, but its header claims 4000; the rest was converted\n3 recordings, 0.53 s, in out/\n"
     );
     assert_eq!(read(dir.path().join("out/deep/a.wav")), tone(1, 4000));
     assert_eq!(read(dir.path().join("out/deep/b.wav")), tone(2, 4000));
@@ -120,8 +120,9 @@ fn what_cannot_be_converted_is_told_and_leaves_nothing_behind() {
     std::fs::write(dir.path().join("x.mp4"), b"\0\0\0\x18ftypmp42").unwrap();
     let output = srf(dir.path(), &["convert", "x.mp4", "x.wav"]);
     assert_eq!(output.status.code(), Some(2));
-    let expected = "error: `x.mp4` begins with `\\x00\\x00\\x00\\x18ftyp`, expected WAV, SPHERE, FLAC, MP3, Ogg Vorbis or \
-                    AIFF\n\nhint: other formats can be turned into WAV first, for instance with `ffmpeg -i IN OUT.wav`\n";
+    let expected = "error: `x.mp4`: MP4 header cannot be parsed: unsupported feature: isomp4: missing ftyp atom\n\n\
+                    hint: for other codecs, such as Opus, install `ffmpeg`, or pipe: \
+                    `ffmpeg -i x.mp4 -f wav - | srf transcribe -`\n";
     assert_eq!(stderr(&output), expected);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
 }

@@ -90,7 +90,9 @@ fn workplace() -> tempfile::TempDir {
     let data_bytes = (call.len() - 44) as u32;
     call[40..44].copy_from_slice(&data_bytes.to_le_bytes());
     call[4..8].copy_from_slice(&(data_bytes + 36).to_le_bytes());
-    fs::write(dir.join("call.sph"), call).unwrap();
+    for name in ["call.sph", "call.wav"] {
+        fs::write(dir.join(name), &call).unwrap();
+    }
     for name in ["ref.trn", "hyp.trn", "baseline.trn", "mine.trn", "test.ref", "test.hyp"] {
         write(name, "the cat sat (ann_001)\nthe dog ran (bob_001)\n");
     }
@@ -106,7 +108,7 @@ fn workplace() -> tempfile::TempDir {
     for name in ["hyp.ctm", "a.ctm", "b.ctm", "c.ctm", "test.ctm", "ref.ctm"] {
         write(name, "call A 0.1 0.3 the\ncall A 0.4 0.3 cat\ncall A 0.7 0.3 sat\n");
     }
-    for folder in [".zfunc", ".local/share/bash-completion/completions", ".config/fish/completions"] {
+    for folder in ["reports", ".zfunc", ".local/share/bash-completion/completions", ".config/fish/completions"] {
         fs::create_dir_all(dir.join(folder)).unwrap();
     }
     temporary
@@ -114,9 +116,10 @@ fn workplace() -> tempfile::TempDir {
 
 #[test]
 fn examples_of_quick_commands_run_as_printed() {
-    let dir = workplace();
     let mut failed = Vec::new();
     for command in COMMANDS {
+        // A folder for each command: some examples write over files that others read.
+        let dir = workplace();
         for line in examples(dir.path(), command) {
             let is_other = ["arecord", "ffmpeg", "srf train"].iter().any(|program| line.starts_with(program));
             if is_other {

@@ -199,7 +199,7 @@ fn garbage_silence_and_nothing_on_stdin_are_taken_as_what_they_are() {
         assert_eq!(stdout(&piped(dir.path(), args, &[1])), stdout(&piped(dir.path(), args, &[1, 2])));
         let empty = piped(dir.path(), args, &[]);
         assert_eq!(empty.status.code(), Some(2));
-        assert!(stderr(&empty).contains("stdin is empty"));
+        assert!(stderr(&empty).contains("`stdin` is empty"));
     }
     for mark in ["RIFF....WAVE", "RIFF....WAVEdata\u{1}\u{1}\u{1}\u{1}", "fLaC", "OggS", "ID3", "NIST_1A\n"] {
         let cut = piped(dir.path(), &["transcribe", "-"], mark.as_bytes());
@@ -224,7 +224,7 @@ fn a_bad_recording_among_good_ones_is_a_problem_and_a_bad_model_stops_all() {
     let output = srf(dir.path(), &["transcribe", "-m", "nothing", "a.wav"]);
     assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(2), ""));
     let live = piped(dir.path(), &["transcribe", "-m", "by-speaker", "-", "--raw", "--stream"], &[0; 1000]);
-    assert!(stderr(&live).contains("knows nothing of this one") && stderr(&live).contains("hint: "));
+    assert!(stderr(&live).contains("no statistics of this speaker are known") && stderr(&live).contains("hint: "));
     let twice = piped(dir.path(), &["transcribe", "-m", "by-speaker", "-", "--raw"], &[0; 10_000]);
     assert_eq!(twice.status.code(), Some(0), "{}", stderr(&twice));
 }

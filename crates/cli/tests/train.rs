@@ -274,7 +274,7 @@ fn a_wrong_command_is_told_in_one_line_with_what_to_do() {
     let run = dir.path().join("run");
     let cases: &[(&[&str], &str)] = &[
         (&["training.epoch=3"], "hint: did you mean `training.epochs`?"),
-        (&["epochs"], "is no change to the recipe, expected `key=value`"),
+        (&["epochs"], "`epochs` does not change the recipe, expected `key=value`"),
         (&["training.epochs=0"], "`training.epochs` is 0, expected 1 to 1000000"),
         (&["model.classes=7"], "`model.classes` is 7, but the labels of the data make"),
         (&["training.augment.speeds=[9.0]"], "`training.augment.speeds` is 9, expected speeds from 0.5 to 2"),

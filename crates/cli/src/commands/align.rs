@@ -1,7 +1,7 @@
 //! `srf align` and `srf gop`: when, and how well, each label of a known transcript was spoken.
 
-use std::fmt::Write as _;
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};

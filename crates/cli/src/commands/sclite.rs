@@ -33,7 +33,7 @@ Supported: -r FILE [trn|stm|ctm]  -h FILE [trn|ctm [TITLE]]  -i wsj|spu_id|rm|sw
 Examples:
   srf sclite -r test.ref -h test.hyp -i spu_id -o all
   srf sclite -r test.stm stm -h test.ctm ctm -o sum stdout
-  srf sclite -r ref.ctm ctm -h hyp.ctm ctm -T -o all prf -O out"
+  srf sclite -r ref.ctm ctm -h hyp.ctm ctm -T -o all prf -O reports"
 )]
 pub(crate) struct Args {
     /// Print help; `-h` names the hypothesis, as in sclite

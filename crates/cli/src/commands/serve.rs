@@ -50,7 +50,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ORIGIN")]
     cors: Vec<String>,
 
-    /// Threads that recognise [default: one per core]
+    /// Threads [default: all cores]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     threads: usize,
 

@@ -141,7 +141,8 @@ pub fn set_run_aside(run: &Path) -> Result<Option<PathBuf>, RunDirError> {
     }
     // Whoever trains here now must not lose its files.
     let _lock = RunDir::open(run)?;
-    let old = (1..u32::MAX).map(|n| run.join(format!("old-{n}"))).find(|path| !path.exists()).expect("numbers do not end");
+    let old =
+        (1..u32::MAX).map(|n| run.join(format!("old-{n}"))).find(|path| !path.exists()).expect("numbers do not end");
     fs::create_dir(&old).map_err(RunDirError::write(&old))?;
     for path in held {
         let to = old.join(path.file_name().unwrap_or_default());

@@ -144,16 +144,8 @@ impl<'a> Start<'a> {
             let state = State { epoch: 1, ..State::default() };
             (state, VecDeque::new(), Event::Start(Box::new(run_start(job, training, data, head.n_values))))
         };
-        let board = TensorBoard::create(
-            &dir.path().join(DIRECTORY_NAME),
-            Record::now(0, Event::Unknown).time_s,
-            state.n_updates,
-        );
-        if let Err(problem) = &board {
-            watcher.remark(&problem.to_string());
-        }
         let mut run = Run {
-            board: board.ok(),
+            board: open_board(&dir.path().join(DIRECTORY_NAME), state.n_updates, watcher),
             job,
             training,
             data,
@@ -174,6 +166,12 @@ impl<'a> Start<'a> {
         }
         Ok(run)
     }
+}
+
+/// The TensorBoard file; a training goes on without it.
+fn open_board(dir: &Path, n_updates: u64, watcher: &dyn TrainWatcher) -> Option<TensorBoard> {
+    let board = TensorBoard::create(dir, Record::now(0, Event::Unknown).time_s, n_updates);
+    board.inspect_err(|problem| watcher.remark(&problem.to_string())).ok()
 }
 
 /// What to say where the run began on another instruction set, whose sums are rounded otherwise.
