@@ -1,4 +1,4 @@
-//! The protocol of the page: samples in, text and what the routing decided out.
+//! The protocol of the page: takes samples, sends text and what the routing decided.
 //!
 //! The client sends a JSON object (`rate`, `model`, `key`, `routing`), then binary messages of 32-bit samples, then
 //! `{"end": true}`. The server answers with JSON objects that have a `type`: `ready`, `partial`, `final`, `slices`,
