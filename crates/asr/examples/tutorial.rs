@@ -1,5 +1,5 @@
 //! The program of the tutorial, so that it is compiled.
-#![allow(clippy::print_stdout, reason = "a program")]
+#![allow(clippy::print_stdout, clippy::default_trait_access, reason = "a short program")]
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let recognizer = srf::Recognizer::open("runs/mine/model")?;
