@@ -15,14 +15,15 @@ use crate::printer::Printer;
 ///
 /// One port speaks the protocols of Vosk, sherpa-onnx, Deepgram, OpenAI (files and realtime) and whisper.cpp;
 /// `--wyoming` adds Home Assistant's. A browser finds a page at `/` and the interfaces at `/docs`. A stream gives the
-/// same text as `srf transcribe` of the same audio. SIGHUP reads the models again, SIGTERM finishes streams and stops.
+/// same text as `srf transcribe` of the same audio. `--model` may
+/// be given several times; the first is the default. SIGHUP reads the models again, SIGTERM finishes streams and stops.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   srf serve
   srf serve --model models/en-phones --model models/en-digits --listen 127.0.0.1:8080
   curl -F file=@samples/woman-1.wav http://127.0.0.1:2700/v1/audio/transcriptions")]
 pub(crate) struct Args {
-    /// Model directory, run or name (see `srf models`); may be given several times, the first is the default
+    /// Model directory, run that contains one, or name (see `srf models`) [default: $SRF_MODEL, ./model or en-phones]
     #[arg(long, short, value_name = "MODEL")]
     model: Vec<PathBuf>,
 
