@@ -2,7 +2,7 @@
 //!
 //! Lengths are in points, from the upper left corner. Colors have names of the page style's variables, so that a
 //! drawing inside a page follows the reader's theme; elsewhere they are those of the light theme.
-//! [`chart`] draws curves and dots on axes; [`raster`] makes pixels with letters from inside the program.
+//! [`chart`] draws curves and dots on axes; `raster` makes pixels with letters from inside the program.
 
 pub mod chart;
 mod raster;

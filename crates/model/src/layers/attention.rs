@@ -215,8 +215,8 @@ impl Head {
     }
 }
 
-/// Positions added to slices in place: y[t] = sqrt(d) x[t] + e[t], with e[t][k] = sin(t 10000^(-k / (d/2 - 1))) for the
-/// first half of the channels and the cosine of the same for the second.
+/// Positions added to slices in place: `y[t] = sqrt(d) x[t] + e[t]`, with `e[t][k] = sin(t 10000^(-k / (d/2 - 1)))` for
+/// the first half of the channels and the cosine of the same for the second.
 ///
 /// Keeps the encoding of the positions met so far.
 pub struct Positions<E> {

@@ -285,7 +285,7 @@ fn partition<T>(items: Vec<T>, n: usize) -> Vec<Vec<T>> {
     (0..n).map(|part| items.by_ref().take((part + 1) * n_items / n - part * n_items / n).collect()).collect()
 }
 
-/// The maximum over neighbouring frequencies: y[f][c] = max over i < size of x[size f + i][c].
+/// The maximum over neighbouring frequencies: `y[f][c] = max over i < size of x[size f + i][c]`.
 ///
 /// # Shapes
 /// - in: frames of `[n_freq][n_channels]`, out: frames of `[n_freq / size][n_channels]`; frequencies that do not fill a

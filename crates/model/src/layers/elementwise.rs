@@ -47,7 +47,7 @@ pub fn relu_backward<E: Element>(y: &Frames<E>, d: &mut Frames<E>) {
     });
 }
 
-/// Maxout of the two halves of every frame: y[k] = max(x[k], x[n + k]); the first half wins ties.
+/// Maxout of the two halves of every frame: `y[k] = max(x[k], x[n + k])`; the first half wins ties.
 #[track_caller]
 pub fn maxout_forward<E: Element>(x: &Frames<E>, y: &mut Frames<E>) {
     let width = y.width();
