@@ -20,7 +20,7 @@ use crate::routing::variants::{self, Layer, Scratch};
 use crate::routing::{self, GradientPaths, Packed, Routing, Utterance, UtteranceBack, Workspace, fused};
 use crate::{Element, attention, element, lstm, squash};
 
-/// Hands the list to the macro `$with`, behind the arguments for it.
+/// Hands the list to the macro `$with`, after the arguments for it.
 ///
 /// `V` is the row's vector, of which a tile of the convolution holds `N` side by side and a group `G`.
 macro_rules! operations {

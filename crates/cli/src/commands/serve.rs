@@ -15,8 +15,8 @@ use crate::printer::Printer;
 ///
 /// One port speaks the protocols of Vosk, sherpa-onnx, Deepgram, OpenAI (files and realtime) and whisper.cpp;
 /// `--wyoming` adds Home Assistant's. A browser finds a page at `/` and the interfaces at `/docs`. A stream gives the
-/// same text as `srf transcribe` of the same audio. `--model` may
-/// be given several times; the first is the default. SIGHUP reads the models again, SIGTERM finishes streams and stops.
+/// same text as `srf transcribe` of the same audio. `--model` may be given several times; the first is the default.
+/// SIGHUP reads the models again, SIGTERM finishes streams and stops.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   srf serve

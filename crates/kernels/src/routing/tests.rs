@@ -341,7 +341,7 @@ fn very_large_votes_give_finite_results() {
     }
 }
 
-/// The kernels behind it write by pointer: another size must stop before them, on every row.
+/// Its kernels write through pointers, so another size must be refused before they run, on every row.
 #[test]
 fn weights_and_gradients_of_another_layer_are_refused() {
     let case = cases::<f32>(19).into_iter().find(|case| case.lengths.iter().any(|&n| n > 0)).unwrap();

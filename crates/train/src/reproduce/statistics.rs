@@ -1,4 +1,4 @@
-//! The arithmetic behind the tables: means, intervals, correlations and the test of equivalence.
+//! Statistics of the tables: means, intervals, correlations and the test of equivalence.
 
 /// The share of a distribution that an interval covers.
 const COVERED: f64 = 0.95;
