@@ -1,4 +1,23 @@
 //! Forced alignment: when each label of a known transcript was spoken, and how well.
+//!
+//! ```no_run
+//! use srf::align::{AlignError, Said};
+//! use srf::{Recognizer, Utterance};
+//!
+//! let recognizer = Recognizer::open("models/en-phones")?;
+//! let utterance = Utterance::from("prompt.wav");
+//! let classes = recognizer.labels().encode("hh ah l ow")?;
+//! for phone in recognizer.align(&utterance, &classes, None)?.tokens {
+//!     println!("{} from {:.2} to {:.2} s", phone.text, phone.start_s, phone.end_s);
+//! }
+//! for Said { token, score, heard, .. } in recognizer.pronunciation(&utterance, &classes, None)? {
+//!     println!("{}: {score:.0} of 100, sounded like {}", token.text, heard.as_deref().unwrap_or("nothing"));
+//! }
+//! if let Err(error @ AlignError::Transcript { .. }) = recognizer.align(&utterance, &classes.repeat(100), None) {
+//!     println!("{error}; {}", error.hint().unwrap_or_default());
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use srf_audio::bulk::Utterance;
 use srf_audio::features::cmvn::CmvnStats;
@@ -55,8 +74,24 @@ impl Recognizer {
         statistics: Option<CmvnStats>,
     ) -> Result<Segment, AlignError> {
         let log_probs = self.log_probs(utterance, statistics)?;
-        let aligned = align_ctc::align(&log_probs, self.labels().n_classes(), classes)
-            .map_err(|cause| AlignError::Transcript { name: utterance.path.display().to_string(), cause })?;
+        self.align_log_probs(&log_probs, classes).map_err(|cause| of_recording(utterance, cause))
+    }
+
+    /// Like [`align`](Self::align), from the log-probabilities of all slices.
+    ///
+    /// ```
+    /// # let recognizer = srf::doc::recognizer();
+    /// let mut log_probs = Vec::new();
+    /// let mut listener = recognizer.listener(None)?;
+    /// listener.accept(&[0.0; 16_000], 16_000, &mut log_probs)?;
+    /// listener.flush(&mut log_probs);
+    /// let classes = recognizer.labels().encode("ab")?;
+    /// assert_eq!(recognizer.align_log_probs(&log_probs, &classes)?.tokens.len(), 2);
+    /// assert_eq!(recognizer.pronunciation_log_probs(&log_probs, &classes)?.len(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn align_log_probs(&self, log_probs: &[f32], classes: &[usize]) -> Result<Segment, AlignCtcError> {
+        let aligned = align_ctc::align(log_probs, self.labels().n_classes(), classes)?;
         let log_prob = aligned.log_prob;
         let hypothesis = Hypothesis { tokens: aligned.tokens, words: Vec::new(), score: log_prob, log_prob };
         let mut segment =
@@ -73,8 +108,14 @@ impl Recognizer {
         statistics: Option<CmvnStats>,
     ) -> Result<Vec<Said>, AlignError> {
         let log_probs = self.log_probs(utterance, statistics)?;
-        let scored = pronunciation::score(&log_probs, self.labels().n_classes(), classes)
-            .map_err(|cause| AlignError::Transcript { name: utterance.path.display().to_string(), cause })?;
+        self.pronunciation_log_probs(&log_probs, classes).map_err(|cause| of_recording(utterance, cause))
+    }
+
+    /// Like [`pronunciation`](Self::pronunciation), from the log-probabilities of all slices.
+    ///
+    /// See [`align_log_probs`](Self::align_log_probs) for an example.
+    pub fn pronunciation_log_probs(&self, log_probs: &[f32], classes: &[usize]) -> Result<Vec<Said>, AlignCtcError> {
+        let scored = pronunciation::score(log_probs, self.labels().n_classes(), classes)?;
         let is_written = |said: &&Pronunciation| Some(said.token.class) != self.labels().end_of_sentence();
         Ok(scored.iter().filter(is_written).map(|said| self.said(said)).collect())
     }
@@ -98,4 +139,8 @@ impl Recognizer {
             ..TokenResult::default()
         }
     }
+}
+
+fn of_recording(utterance: &Utterance, cause: AlignCtcError) -> AlignError {
+    AlignError::Transcript { name: utterance.path.display().to_string(), cause }
 }

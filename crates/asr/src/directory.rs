@@ -8,27 +8,46 @@
 //! | `cmvn.json` | sums of the training set's features; required where they are normalised by them |
 //! | `times.json` | corrections of the start and end of each label, in seconds; optional |
 //! | `card.md` | the model card for people; optional |
+//! | `words.bin`, `decoding.json` | lexicon and language model, and how much they count ([`crate::words`]); optional |
 //!
 //! Directories are not trusted: every file has a limit, sizes are checked before anything of that size is allocated,
 //! and parts that do not fit together are reported in one line.
 //!
 //! ```
-//! # let dir = tempfile::tempdir()?;
-//! # let path = dir.path().join("tiny");
-//! use srf::directory::{ModelParts, read, write};
-//! use srf_model::config::{FeaturesConfig, ModelConfig, SrfConfig};
+//! use std::path::Path;
+//! use srf::directory::{InvalidParts, ModelParts, ReadModelError, WriteModelError, read, resolve, write};
+//! use srf::model::config::{ModelConfig, SrfConfig};
+//! use srf::{FeaturesConfig, LabelSet, Recognizer, Units};
 //!
-//! let labels = srf::LabelSet::new(srf::Units::Chars, ["a", "b", " "])?;
-//! let model = ModelConfig::Srf(SrfConfig { layers: 1, filters: 2, ..SrfConfig::new(labels.n_classes()) });
-//! let parts = ModelParts::untrained(model, FeaturesConfig::default(), labels, 7);
-//! write(&path, &parts)?;
-//! assert_eq!(read(&path)?, parts);
+//! let labels = LabelSet::new(Units::Chars, [" ", "a", "b"])?;
+//! let features = FeaturesConfig { mel_bins: 4, ..FeaturesConfig::default() };
+//! let config = SrfConfig { features: features.n_features(), layers: 1, ..SrfConfig::new(labels.n_classes()) };
+//! let parts = ModelParts::untrained(ModelConfig::Srf(config), features, labels, 1);
+//!
+//! let dir = tempfile::tempdir()?;
+//! let path = dir.path().join("run/model");
+//! std::fs::create_dir_all(&path)?;
+//! match write(&path, &parts) {
+//!     Err(WriteModelError::Parts(InvalidParts::NoStatistics)) => println!("normalised over the corpus, needs `cmvn`"),
+//!     other => other?,
+//! }
+//! // The directory of a training run stands for the model in it.
+//! assert_eq!(resolve(&dir.path().join("run")), path);
+//! assert_eq!(read(&path)?.values, parts.values);
+//! assert!(matches!(read(Path::new("nowhere")), Err(ReadModelError::NotADirectory { .. })));
+//!
+//! // The same without files.
+//! parts.check()?;
+//! let recognizer = Recognizer::from_parts(parts)?;
+//! assert_eq!(recognizer.labels().n_classes(), 5);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod error;
+mod model_files;
 
 pub use error::{InvalidParts, ReadModelError, WriteModelError};
+pub(crate) use model_files::ModelFiles;
 
 use std::fs;
 use std::io;
@@ -123,20 +142,23 @@ pub fn read(dir: &Path) -> Result<ModelParts, ReadModelError> {
     if !dir.is_dir() {
         return Err(ReadModelError::NotADirectory { path: dir.to_owned() });
     }
-    let config = dir.join(CONFIG);
-    let Recipe { model, features, .. } = Recipe::load(&config)?;
-    let labels = LabelSet::load(&dir.join(LABELS))?;
-    let cmvn = read_statistics(dir.join(CMVN))?;
-    let label_timing = read_times(dir.join(TIMES), &labels)?;
-    let card = read_text(&dir.join(CARD), MAX_CARD_BYTES)?.unwrap_or_default();
-    let weights = dir.join(WEIGHTS);
-    let (found, params, metadata) = weights::load_with_metadata(&weights)?;
+    read_files(&ModelFiles::Folder(dir))
+}
+
+/// Reads a model from its files.
+pub(crate) fn read_files(files: &ModelFiles<'_>) -> Result<ModelParts, ReadModelError> {
+    let Recipe { model, features, .. } = files.recipe()?;
+    let labels = files.labels()?;
+    let cmvn = read_statistics(files)?;
+    let label_timing = read_times(files, &labels)?;
+    let card = files.text(CARD, MAX_CARD_BYTES)?.unwrap_or_default();
+    let (found, params, metadata) = files.weights()?;
     if found != model {
-        return Err(ReadModelError::OtherModel { weights, config });
+        return Err(ReadModelError::OtherModel { weights: files.path(WEIGHTS), config: files.path(CONFIG) });
     }
     let parts = ModelParts { model, features, labels, cmvn, label_timing, values: params.values, card };
-    parts.check().map_err(|cause| ReadModelError::Parts { path: dir.to_owned(), cause })?;
-    check_hashes(dir, &metadata)?;
+    parts.check().map_err(|cause| ReadModelError::Parts { path: files.name(), cause })?;
+    check_hashes(files, &metadata)?;
     Ok(parts)
 }
 
@@ -216,15 +238,14 @@ fn replace(new: &Path, dir: &Path) -> io::Result<()> {
 }
 
 /// Whether the files are those that the weights were written with; models of earlier versions do not say.
-fn check_hashes(dir: &Path, metadata: &Metadata) -> Result<(), ReadModelError> {
+fn check_hashes(files: &ModelFiles<'_>, metadata: &Metadata) -> Result<(), ReadModelError> {
     if !metadata.contains_key(&hash_key(CONFIG)) {
         return Ok(());
     }
     for name in [CONFIG, LABELS, CMVN, TIMES] {
-        let path = dir.join(name);
-        let found = read_text(&path, MAX_TIMES_BYTES)?.map(|text| hash(&text));
+        let found = files.text(name, MAX_TIMES_BYTES)?.map(|text| hash(&text));
         if found.as_ref() != metadata.get(&hash_key(name)) {
-            return Err(ReadModelError::OtherFile { path, weights: dir.join(WEIGHTS) });
+            return Err(ReadModelError::OtherFile { path: files.path(name), weights: files.path(WEIGHTS) });
         }
     }
     Ok(())
@@ -239,24 +260,16 @@ fn hash(text: &str) -> String {
     format!("{:016x}", hash_of(text))
 }
 
-fn read_statistics(path: PathBuf) -> Result<Option<CmvnStats>, ReadModelError> {
-    let Some(text) = read_text(&path, MAX_CMVN_BYTES)? else { return Ok(None) };
-    parse_statistics(&text).map(Some).map_err(|message| ReadModelError::Cmvn { path, message })
+fn read_statistics(files: &ModelFiles<'_>) -> Result<Option<CmvnStats>, ReadModelError> {
+    let Some(text) = files.text(CMVN, MAX_CMVN_BYTES)? else { return Ok(None) };
+    let statistics =
+        parse_statistics(&text).map_err(|message| ReadModelError::Cmvn { path: files.path(CMVN), message });
+    statistics.map(Some)
 }
 
-fn read_times(path: PathBuf, labels: &LabelSet) -> Result<LabelTiming, ReadModelError> {
-    let Some(text) = read_text(&path, MAX_TIMES_BYTES)? else { return Ok(LabelTiming::default()) };
-    LabelTiming::parse(&text, labels).map_err(|message| ReadModelError::Times { path, message })
-}
-
-/// The text of a file of limited size; `None` where there is no such file.
-fn read_text(path: &Path, most: u64) -> Result<Option<String>, ReadModelError> {
-    match files::read_text_at_most(path, most) {
-        Ok(Some(text)) => Ok(Some(text)),
-        Ok(None) => Err(ReadModelError::TooLarge { path: path.to_owned(), most }),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(ReadModelError::Io { path: path.to_owned(), source }),
-    }
+fn read_times(files: &ModelFiles<'_>, labels: &LabelSet) -> Result<LabelTiming, ReadModelError> {
+    let Some(text) = files.text(TIMES, MAX_TIMES_BYTES)? else { return Ok(LabelTiming::default()) };
+    LabelTiming::parse(&text, labels).map_err(|message| ReadModelError::Times { path: files.path(TIMES), message })
 }
 
 /// The object in `cmvn.json`.

@@ -22,6 +22,17 @@ pub struct Rule {
 }
 
 /// The rules of a stream; any of them that holds ends the utterance.
+///
+/// ```
+/// use srf::{EndpointRules, Rule};
+///
+/// let rules = EndpointRules {
+///     // Dictation: half a second of silence after a word ends the utterance.
+///     rule2: Rule { must_contain_nonsilence: true, min_trailing_silence_s: 0.5, min_utterance_length_s: 0.0 },
+///     ..EndpointRules::default()
+/// };
+/// # assert!(rules.rule1.min_trailing_silence_s > rules.rule2.min_trailing_silence_s);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EndpointRules {
     /// Long silence, whether or not anything was said.

@@ -26,15 +26,23 @@
 //! written in every [`Format`]. Files are streams fed quickly, so that files, live streams and evaluation give the same
 //! bits.
 //!
+//! A directory with [`words`] makes a recogniser of phones or characters write words of a lexicon.
+//!
 //! [`StreamOptions`] choose the search, the language model and other sources of knowledge ([`text::fusion`]), endpoint
-//! rules and alternatives. [`mod@align`] finds the times of a known transcript, [`verify`] checks that a stream equals
-//! its file. Everything else of [`audio`] and [`text`] is re-exported as it is.
+//! rules, [voice activity detection](vad) and alternatives. [`mod@align`] finds the times of a known transcript,
+//! [`verify`] checks that a stream equals its file. Everything else of [`audio`], [`mod@model`] and [`text`] is
+//! re-exported.
 
 pub mod align;
+pub mod decoding;
 pub mod directory;
 pub mod endpoint;
+pub mod options;
+pub mod vad;
 pub mod verify;
+pub mod words;
 
+mod clock;
 mod default_model;
 mod listener;
 mod recognizer;
@@ -43,6 +51,7 @@ mod stream;
 mod transcribe;
 
 pub use srf_audio as audio;
+pub use srf_model as model;
 pub use srf_text as text;
 
 pub use srf_audio::bulk::Utterance;
@@ -51,11 +60,11 @@ pub use srf_audio::{Channel, ReadAudioError, Selection};
 pub use srf_text::decode::{DecoderConfig, Search};
 pub use srf_text::labels::{LabelSet, Units};
 pub use srf_text::output::{
-    Alternative, Delay, EndReason, Evidence, Format, Segment, SubtitleOptions, TokenResult, Transcript, UnknownFormat,
-    Word,
+    Alternative, Delay, EndReason, Evidence, Format, Segment, SubtitleOptions, SubtitleStream, TokenResult, Transcript,
+    UnknownFormat, Word,
 };
 
-pub use default_model::{NoModelError, default_model};
+pub use default_model::{DEFAULT_MODEL, NoModelError, default_model, models_home};
 pub use directory::{InvalidParts, ModelParts, ReadModelError};
 pub use endpoint::{EndpointRules, Rule};
 pub use listener::{AcceptError, Listener};
@@ -63,6 +72,7 @@ pub use recognizer::Recognizer;
 pub use segment::Timing;
 pub use stream::{Slices, StartStreamError, Stream, StreamOptions};
 pub use transcribe::{TranscribeError, channel_name};
+pub use vad::VadConfig;
 
 /// The program in the README is compiled by the tests.
 #[cfg(doctest)]

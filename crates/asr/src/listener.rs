@@ -17,6 +17,16 @@ use crate::recognizer::Shared;
 const MAX_OFFLINE_S: f64 = 300.0;
 
 /// Why samples were not accepted.
+///
+/// ```
+/// use srf::AcceptError;
+///
+/// # let recognizer = srf::doc::recognizer();
+/// let mut stream = recognizer.stream(&Default::default())?;
+/// stream.accept(&[0.0; 800], 16_000)?;
+/// assert!(matches!(stream.accept(&[0.0; 800], 8_000), Err(AcceptError::RateChanged { .. })));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -35,7 +45,11 @@ impl AcceptError {
     /// What to do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::TooLong { .. } => Some("cut the recording, or use a model that streams".to_owned()),
+            Self::TooLong { .. } => Some(
+                "cut the recording (`--vad` does it at pauses, with `--vad-max-speech` if need be), or use a model that \
+                 streams"
+                    .to_owned(),
+            ),
             _ => None,
         }
     }
@@ -79,12 +93,29 @@ impl Listener {
 
     /// Accepts samples from -1 to 1 and appends the log-probabilities that they complete.
     pub fn accept(&mut self, samples: &[f32], rate_hz: u32, log_probs: &mut Vec<f32>) -> Result<(), AcceptError> {
+        self.check(samples, rate_hz, self.front.n_samples)?;
+        self.append(samples, log_probs);
+        Ok(())
+    }
+
+    /// The same without checks: samples at the rate of the stream.
+    pub(crate) fn append(&mut self, samples: &[f32], log_probs: &mut Vec<f32>) {
+        self.front.append(samples, &mut self.frames);
+        self.advance(log_probs);
+    }
+
+    /// An error unless the samples, after `n_before` others of the stream, can be accepted at this rate.
+    pub(crate) fn check(&mut self, samples: &[f32], rate_hz: u32, n_before: u64) -> Result<(), AcceptError> {
         if self.is_offline() && MAX_OFFLINE_S < self.accepted_s() - self.start_s {
             return Err(AcceptError::TooLong { limit_s: MAX_OFFLINE_S });
         }
-        self.front.accept(samples, rate_hz, &mut self.frames)?;
-        self.advance(log_probs);
-        Ok(())
+        self.front.check(samples, rate_hz, n_before)
+    }
+
+    /// Leaves out samples at the rate of the stream: only its time goes on. The utterance must have ended.
+    pub(crate) fn skip(&mut self, n_samples: usize) {
+        self.front.n_samples += n_samples as u64;
+        self.start_s = self.accepted_s();
     }
 
     /// Ends the utterance: appends the log-probabilities that were waiting for later samples. What follows is a new
@@ -105,6 +136,25 @@ impl Listener {
     }
 
     /// Opens or closes a tap on the routing. Returns `false` if the network has no routing.
+    ///
+    /// ```
+    /// use srf::Listener;
+    /// use srf::model::stream::TapConfig;
+    ///
+    /// # let recognizer = srf::doc::recognizer();
+    /// let mut listener: Listener = recognizer.listener(None)?;
+    /// assert!(listener.tap(Some(TapConfig::default())), "only networks of capsules have taps");
+    /// let mut log_probs = Vec::new();
+    /// listener.accept(&[0.0; 16_000], 16_000, &mut log_probs)?;
+    /// let taps = listener.taps().expect("it is open");
+    /// assert_eq!(taps.class_mass().len(), log_probs.len());
+    /// taps.clear();
+    ///
+    /// assert_eq!(listener.accepted_s(), 1.0);
+    /// listener.reset();
+    /// assert_eq!(listener.accepted_s(), 0.0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn tap(&mut self, config: Option<TapConfig>) -> bool {
         self.network.srf().map(|stream| stream.tap(config)).is_some()
     }
@@ -153,17 +203,18 @@ impl Front {
 
     /// Accepts samples and appends the frames that they complete.
     pub(crate) fn accept(&mut self, samples: &[f32], rate_hz: u32, frames: &mut Vec<f32>) -> Result<(), AcceptError> {
-        self.start(rate_hz)?;
-        if let Some(at) = samples.iter().position(|value| !value.is_finite()) {
-            return Err(AcceptError::NotFinite { index: self.n_samples + at as u64, found: samples[at] });
-        }
+        self.check(samples, rate_hz, self.n_samples)?;
+        self.append(samples, frames);
+        Ok(())
+    }
+
+    fn append(&mut self, samples: &[f32], frames: &mut Vec<f32>) {
         self.n_samples += samples.len() as u64;
         match &mut self.resampler {
             Some(resampler) => resampler.accept(samples, &mut self.samples),
             None => self.samples.extend_from_slice(samples),
         }
         self.extract(frames);
-        Ok(())
     }
 
     /// Ends the utterance: appends the frames that were waiting for later ones.
@@ -186,6 +237,14 @@ impl Front {
     /// Length of all samples accepted since the start.
     pub(crate) fn accepted_s(&self) -> f64 {
         self.n_samples as f64 / f64::from(self.rate_hz)
+    }
+
+    fn check(&mut self, samples: &[f32], rate_hz: u32, n_before: u64) -> Result<(), AcceptError> {
+        self.start(rate_hz)?;
+        match samples.iter().position(|value| !value.is_finite()) {
+            Some(at) => Err(AcceptError::NotFinite { index: n_before + at as u64, found: samples[at] }),
+            None => Ok(()),
+        }
     }
 
     fn start(&mut self, rate_hz: u32) -> Result<(), AcceptError> {

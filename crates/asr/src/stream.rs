@@ -4,7 +4,6 @@
 //! rules limit; segments that have ended wait in the stream until they are taken.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use srf_audio::I16_SCALE;
 use srf_audio::features::cmvn::CmvnStats;
@@ -13,10 +12,12 @@ use srf_text::decode::{Decoder, DecoderConfig};
 use srf_text::fusion::{Fusion, Lexicon};
 use srf_text::output::{EndReason, Segment};
 
+use crate::clock::Instant;
 use crate::endpoint::{EndpointRules, Endpointer};
 use crate::listener::{AcceptError, Listener};
 use crate::recognizer::Shared;
 use crate::segment::{Record, segment};
+use crate::vad::{Piece, Vad, VadConfig};
 
 /// Samples processed at a time, so that a file fed at once does not pile up.
 const PIECE_SAMPLES: usize = 1 << 13;
@@ -31,17 +32,20 @@ const MAX_N_BEST: usize = 1000;
 /// let decoder = DecoderConfig { search: Search::Beam { width: 8 }, ..Default::default() };
 /// let mut rules = EndpointRules::default();
 /// rules.rule2.min_trailing_silence_s = 0.8;
-/// let options = StreamOptions { decoder, endpoint: Some(rules), n_best: 3, ..Default::default() };
+/// let options = StreamOptions { decoder: Some(decoder), endpoint: Some(rules), n_best: 3, ..Default::default() };
 /// # let _ = options;
 /// ```
 #[derive(Clone, Debug)]
 pub struct StreamOptions {
-    /// Greedy or beam search; language model, lexicon and hotwords.
-    pub decoder: DecoderConfig,
+    /// Greedy or beam search; language model, lexicon and hotwords. `None`:
+    /// [the model's own](crate::Recognizer::decoder), which writes words if the model has some.
+    pub decoder: Option<DecoderConfig>,
     /// Hypotheses per segment, at least 1.
     pub n_best: usize,
     /// When an utterance ends by itself; `None` for recordings of single utterances.
     pub endpoint: Option<EndpointRules>,
+    /// Leaves out silence and steady noise, and ends an utterance before them; `None`: everything is transcribed.
+    pub vad: Option<VadConfig>,
     /// Statistics of the speaker's features, for models that normalise by speaker.
     pub statistics: Option<CmvnStats>,
     /// Whether tokens carry what the routing decided; only networks of capsules can report it.
@@ -53,9 +57,10 @@ pub struct StreamOptions {
 impl Default for StreamOptions {
     fn default() -> Self {
         Self {
-            decoder: DecoderConfig::default(),
+            decoder: None,
             n_best: 1,
             endpoint: Some(EndpointRules::default()),
+            vad: None,
             statistics: None,
             has_evidence: false,
             keeps_slices: false,
@@ -64,6 +69,24 @@ impl Default for StreamOptions {
 }
 
 /// What the network computed for a run of slices.
+///
+/// ```
+/// use srf::{Slices, Stream, StreamOptions};
+///
+/// # let recognizer = srf::doc::recognizer();
+/// let mut stream: Stream = recognizer.stream(&StreamOptions { keeps_slices: true, ..Default::default() })?;
+/// stream.accept(&[0.0; 8_000], 16_000)?;
+/// let mut all: Slices = stream.take_slices().expect("they are kept");
+/// stream.accept(&[0.0; 8_000], 16_000)?;
+/// all.append(stream.take_slices().expect("they are kept"));
+/// assert_eq!(all.posteriors.len(), all.n_slices() * all.n_classes);
+/// for slice in all.couplings.chunks(all.n_classes) {
+///     assert!((slice.iter().sum::<f32>() - 1.0).abs() < 1e-4);
+/// }
+/// assert_eq!(stream.accepted_s(), 1.0);
+/// stream.reset();
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Slices {
     /// Values per slice.
@@ -89,6 +112,14 @@ impl Slices {
 }
 
 /// Why a stream could not be started.
+///
+/// ```
+/// use srf::{StartStreamError, StreamOptions};
+///
+/// # let recognizer = srf::doc::recognizer();
+/// let error = recognizer.stream(&StreamOptions { n_best: 0, ..Default::default() }).err();
+/// assert!(matches!(error, Some(StartStreamError::NBest { found: 0, .. })));
+/// ```
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -99,6 +130,8 @@ pub enum StartStreamError {
     StatisticsWidth { found: usize, expected: usize },
     #[error("{found} hypotheses were asked for, expected 1 to {most}")]
     NBest { found: usize, most: usize },
+    #[error("voice activity detection: the {what} is {found}, expected {expected}")]
+    Vad { what: &'static str, found: f64, expected: String },
 }
 
 impl StartStreamError {
@@ -140,6 +173,10 @@ pub struct Stream {
     decoder: Decoder,
     fusion: Option<Arc<Fusion>>,
     endpointer: Option<Endpointer>,
+    vad: Option<Vad>,
+    /// Length of all samples accepted, of which voice activity detection may still hold some.
+    accepted_s: f64,
+    n_accepted: u64,
     n_best: usize,
     has_evidence: bool,
     slices: Option<Slices>,
@@ -154,23 +191,30 @@ impl Stream {
     pub(crate) fn new(
         shared: Arc<Shared>,
         mut listener: Listener,
+        config: DecoderConfig,
         options: &StreamOptions,
     ) -> Result<Self, StartStreamError> {
         let n_best = options.n_best;
         if !(1..=MAX_N_BEST).contains(&n_best) {
             return Err(StartStreamError::NBest { found: n_best, most: MAX_N_BEST });
         }
+        if let Some(config) = &options.vad {
+            config.check().map_err(|(what, found, expected)| StartStreamError::Vad { what, found, expected })?;
+        }
         let n_classes = shared.labels.n_classes();
         let is_tapped = (options.has_evidence || options.keeps_slices) && listener.tap(Some(TapConfig::default()));
         let has_evidence = options.has_evidence && is_tapped;
         let slices = options.keeps_slices.then(|| Slices { n_classes, ..Slices::default() });
         let slice_s = shared.timing.slice_s();
-        let mut decoder = Decoder::new(n_classes, &options.decoder);
+        let mut decoder = Decoder::new(n_classes, &config);
         decoder.merge_pasts(1 < n_best);
         Ok(Self {
             decoder,
-            fusion: options.decoder.fusion.clone(),
+            fusion: config.fusion,
             endpointer: options.endpoint.map(|rules| Endpointer::new(rules, slice_s)),
+            vad: options.vad.map(Vad::new),
+            accepted_s: 0.0,
+            n_accepted: 0,
             record: Record::new(shared.timing, n_classes),
             n_best,
             has_evidence,
@@ -191,10 +235,33 @@ impl Stream {
         for index in 0..n_pieces {
             let from = index * PIECE_SAMPLES;
             let piece = &samples[from..samples.len().min(from + PIECE_SAMPLES)];
-            self.listener.accept(piece, rate_hz, &mut self.log_probs)?;
-            self.decode(start);
+            self.listener.check(piece, rate_hz, self.n_accepted)?;
+            self.n_accepted += piece.len() as u64;
+            self.accepted_s = self.n_accepted as f64 / f64::from(rate_hz);
+            match self.vad.take() {
+                None => self.hear(Piece::Speech(piece), start),
+                Some(mut vad) => {
+                    vad.accept(piece, rate_hz, &mut |piece| self.hear(piece, start));
+                    self.vad = Some(vad);
+                }
+            }
         }
         Ok(())
+    }
+
+    /// Recognises what follows in the audio, or leaves it out.
+    fn hear(&mut self, piece: Piece<'_>, start: Instant) {
+        match piece {
+            Piece::Speech(samples) => {
+                self.listener.append(samples, &mut self.log_probs);
+                self.decode(start);
+            }
+            Piece::Silence(n_samples) => {
+                self.listener.skip(n_samples);
+                self.record.restart(self.decoder.n_slices(), self.listener.accepted_s());
+            }
+            Piece::End => self.end_utterance(EndReason::Vad, start),
+        }
     }
 
     /// Accepts mono samples of 16 bits.
@@ -235,11 +302,19 @@ impl Stream {
     /// Ends the utterance now, without waiting for later samples. The stream goes on, and so do its times.
     pub fn flush(&mut self) {
         let start = Instant::now();
+        if let Some(mut vad) = self.vad.take() {
+            vad.flush(&mut |piece| self.hear(piece, start));
+            self.vad = Some(vad);
+        }
+        self.end_utterance(EndReason::Flush, start);
+    }
+
+    /// Ends the utterance; the network starts anew with what follows.
+    fn end_utterance(&mut self, reason: EndReason, start: Instant) {
         self.listener.flush(&mut self.log_probs);
         self.decode(start);
-        self.end(EndReason::Flush);
-        let next_slice = self.decoder.n_slices();
-        self.record.restart(next_slice, self.listener.accepted_s());
+        self.end(reason);
+        self.record.restart(self.decoder.n_slices(), self.listener.accepted_s());
     }
 
     /// Ends the stream and returns the segments that were not taken yet. The stream is at its start again.
@@ -253,6 +328,10 @@ impl Stream {
     /// Forgets everything.
     pub fn reset(&mut self) {
         self.listener.reset();
+        if let Some(vad) = &mut self.vad {
+            vad.reset();
+        }
+        (self.n_accepted, self.accepted_s) = (0, 0.0);
         self.decoder.reset();
         self.ended.clear();
         self.log_probs.clear();
@@ -263,7 +342,7 @@ impl Stream {
 
     /// Length of all samples accepted since the start, in seconds.
     pub fn accepted_s(&self) -> f64 {
-        self.listener.accepted_s()
+        self.accepted_s
     }
 
     /// Decodes what is in `log_probs`, slice by slice.
@@ -272,7 +351,7 @@ impl Stream {
         let n_classes = self.shared.labels.n_classes();
         for (index, slice) in log_probs.chunks_exact(n_classes).enumerate() {
             self.decoder.accept(slice);
-            self.record.note(self.listener.accepted_s(), 1000.0 * start.elapsed().as_secs_f64());
+            self.record.note(self.accepted_s, 1000.0 * start.elapsed().as_secs_f64());
             if self.has_evidence {
                 let mass = self.listener.taps().map_or(&[][..], |taps| taps.class_mass());
                 self.record.note_routing(slice, &mass[index * n_classes..][..n_classes]);
@@ -287,7 +366,10 @@ impl Stream {
         }
         if let Some(taps) = self.listener.taps() {
             if let Some(slices) = &mut self.slices {
-                slices.couplings.extend_from_slice(taps.class_mass());
+                for mass in taps.class_mass().chunks_exact(n_classes) {
+                    let total: f32 = mass.iter().sum();
+                    slices.couplings.extend(mass.iter().map(|mass| mass / total));
+                }
             }
             taps.clear();
         }

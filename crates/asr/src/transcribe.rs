@@ -109,10 +109,30 @@ impl Recognizer {
     /// # Ok::<(), srf::TranscribeError>(())
     /// ```
     pub fn transcribe_samples(&self, samples: &[f32], rate_hz: u32) -> Result<Transcript, TranscribeError> {
+        self.transcribe_samples_with(samples, rate_hz, &StreamOptions::default())
+    }
+
+    /// Like [`transcribe_samples`](Self::transcribe_samples), with options.
+    ///
+    /// ```
+    /// # let recognizer = srf::doc::recognizer();
+    /// let options = srf::StreamOptions { n_best: 3, ..Default::default() };
+    /// let transcript = recognizer.transcribe_samples_with(&[0.0; 8_000], 16_000, &options)?;
+    /// assert_eq!(transcript.duration_s, 0.5);
+    /// # Ok::<(), srf::TranscribeError>(())
+    /// ```
+    pub fn transcribe_samples_with(
+        &self,
+        samples: &[f32],
+        rate_hz: u32,
+        options: &StreamOptions,
+    ) -> Result<Transcript, TranscribeError> {
         let failed = |cause| TranscribeError::Accept { name: "samples".to_owned(), cause };
-        let statistics =
-            if self.is_by_speaker() { Some(self.statistics_of(samples, rate_hz).map_err(failed)?) } else { None };
-        let mut stream = self.stream(&StreamOptions { statistics, ..StreamOptions::default() })?;
+        let statistics = match &options.statistics {
+            None if self.is_by_speaker() => Some(self.statistics_of(samples, rate_hz).map_err(failed)?),
+            known => known.clone(),
+        };
+        let mut stream = self.stream(&StreamOptions { statistics, ..options.clone() })?;
         stream.accept(samples, rate_hz).map_err(failed)?;
         let duration_s = stream.accepted_s();
         let channel = channel_name(Channel::Mix);
@@ -193,6 +213,13 @@ impl Recognizer {
     }
 
     /// The log-probabilities of one utterance, `[slices, classes]`, with the speaker's statistics where they are known.
+    ///
+    /// ```no_run
+    /// # let recognizer = srf::Recognizer::open("models/en")?;
+    /// let log_probs = recognizer.log_probs(&"talk.flac".into(), None)?;
+    /// println!("{} slices", log_probs.len() / recognizer.labels().n_classes());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn log_probs(&self, utterance: &Utterance, statistics: Option<CmvnStats>) -> Result<Vec<f32>, TranscribeError> {
         let mut blocks = Recording::open(&utterance.path)?.blocks(utterance.selection)?;
         let mut listener = self.listener(statistics)?;
@@ -221,6 +248,13 @@ impl Recognizer {
     }
 
     /// Like [`statistics`](Self::statistics), of samples from -1 to 1.
+    ///
+    /// ```
+    /// # let recognizer = srf::doc::recognizer();
+    /// let statistics = recognizer.statistics_of(&[0.0; 16_000], 16_000)?;
+    /// assert_eq!(statistics.n_dims(), recognizer.features().n_features());
+    /// # Ok::<(), srf::AcceptError>(())
+    /// ```
     pub fn statistics_of(&self, samples: &[f32], rate_hz: u32) -> Result<CmvnStats, AcceptError> {
         let mut front = self.shared().front();
         let mut frames = Vec::new();
@@ -234,6 +268,14 @@ impl Recognizer {
     /// The statistics of each speaker, over all utterances that can be read.
     ///
     /// A recording that cannot be read is reported when it is transcribed.
+    ///
+    /// ```no_run
+    /// # let recognizer = srf::Recognizer::open("models/en")?;
+    /// let list = ["ann-1.wav", "ann-2.wav"].map(|path| srf::Utterance { speaker: "ann".into(), ..path.into() });
+    /// let by_speaker = recognizer.speaker_statistics(&list);
+    /// let options = srf::StreamOptions { statistics: by_speaker.get("ann").cloned(), ..Default::default() };
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn speaker_statistics<'a>(&self, utterances: &'a [Utterance]) -> HashMap<&'a str, CmvnStats> {
         let each: Vec<Option<CmvnStats>> = utterances.par_iter().map(|u| self.statistics(u).ok()).collect();
         let mut by_speaker: HashMap<&str, CmvnStats> = HashMap::new();
@@ -253,6 +295,14 @@ impl Recognizer {
     /// A layer that couples evenly (entropy near 1) has not learned to route; one with many dead capsules wastes them;
     /// a last layer whose largest coupling often disagrees with the softmax decides by length alone.
     /// Where the model normalises by speaker, the statistics are those of the recordings given.
+    ///
+    /// ```no_run
+    /// # let recognizer = srf::Recognizer::open("models/en")?;
+    /// for layer in recognizer.health(&["a.wav", "b.wav"].map(srf::Utterance::from)) {
+    ///     println!("{}: entropy {:.3}, {} of {} dead", layer.name, layer.entropy, layer.n_dead, layer.n_capsules);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn health(&self, utterances: &[Utterance]) -> Vec<LayerHealth> {
         let by_speaker = if self.is_by_speaker() { self.speaker_statistics(utterances) } else { HashMap::new() };
         let tapped = |utterance: &Utterance| {
@@ -288,6 +338,12 @@ impl Recognizer {
 }
 
 /// Channels as CTM files name them: A, B, ..., and numbers from the 27th on. The mix of all is A.
+///
+/// ```
+/// use srf::{Channel, channel_name};
+///
+/// assert_eq!(channel_name(Channel::Only(1)), "B");
+/// ```
 pub fn channel_name(channel: Channel) -> String {
     match channel {
         Channel::Mix => "A".to_owned(),

@@ -3,6 +3,21 @@
 //! The recording goes through the recogniser at once and then cut into pieces: sample by sample, and in pieces of
 //! random sizes, some of them empty. Log-probabilities are compared bit for bit, and all segments with their times and
 //! confidences.
+//!
+//! ```
+//! use srf::verify::{Chunking, Difference, Trace, chunkings, compare};
+//!
+//! # let recognizer = srf::doc::recognizer();
+//! # let samples: Vec<f32> = (0..8000).map(|n| (n as f32 * 0.05).sin() / 2.0).collect();
+//! let options = Default::default();
+//! let at_once: Trace = recognizer.trace(&samples, 16_000, None, &options)?;
+//! for chunking in chunkings(2, 1).iter().chain([&Chunking::Equal(700)]) {
+//!     let found = recognizer.trace(&samples, 16_000, Some(chunking), &options)?;
+//!     let difference: Option<Difference> = compare(&found, &at_once, recognizer.labels().n_classes());
+//!     assert!(difference.is_none(), "{chunking:?}: {difference:?}");
+//! }
+//! # Ok::<(), srf::TranscribeError>(())
+//! ```
 
 use srf_text::output::Segment;
 

@@ -4,6 +4,7 @@
 
 mod tiny;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -102,6 +103,41 @@ fn a_missing_file_is_named_and_a_missing_card_is_none() {
     fs::remove_file(dir.path().join("card.md")).unwrap();
     assert_eq!(read(dir.path()).unwrap().card, "");
     assert!(told(Path::new("/no/such/model")).contains("is not a directory, expected a model directory"));
+}
+
+/// The files of a directory, by their names.
+fn files_of(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(dir).unwrap().map(Result::unwrap);
+    entries.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())).collect()
+}
+
+#[test]
+fn files_in_memory_make_the_recogniser_of_their_directory() {
+    let dir = written(&with_statistics());
+    let files = files_of(dir.path());
+    let samples: Vec<f32> = (0..16_000).map(|i| (i as f32 * 0.05).sin() * 0.3).collect();
+    let text = |recognizer: &Recognizer| recognizer.transcribe_samples(&samples, 16_000).unwrap().segments;
+    let from_files = Recognizer::from_files(&files).unwrap();
+    assert_eq!(text(&from_files).len(), text(&Recognizer::open(dir.path()).unwrap()).len());
+    let log_probs = |recognizer: &Recognizer| {
+        let (mut listener, mut log_probs) = (recognizer.listener(None).unwrap(), Vec::new());
+        listener.accept(&samples, 16_000, &mut log_probs).unwrap();
+        log_probs
+    };
+    assert_eq!(log_probs(&from_files), log_probs(&Recognizer::open(dir.path()).unwrap()));
+
+    let without = |name: &str| {
+        let mut files = files.clone();
+        files.remove(name);
+        Recognizer::from_files(&files).err().expect("a file is missing").to_string()
+    };
+    for name in ["config.toml", "labels.txt", "weights.safetensors"] {
+        assert_eq!(without(name), format!("could not read `{name}`"));
+    }
+    assert!(without("cmvn.json").starts_with("`the model`: features are normalised by global statistics"));
+    let mut mixed = files.clone();
+    mixed.insert("cmvn.json".into(), r#"{"n_frames": 2, "sums": [1, 2], "squares": [1, 4]}"#.into());
+    assert!(Recognizer::from_files(&mixed).is_err());
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use srf::verify::{Chunking, Difference, chunkings, compare};
-use srf::{Recognizer, Segment, Stream, StreamOptions};
+use srf::{EndReason, Recognizer, Segment, Stream, StreamOptions, VadConfig};
 use srf_audio::Selection;
 use srf_audio::bulk::Utterance;
 use srf_audio::features::cmvn::CmvnStats;
@@ -93,16 +93,49 @@ proptest! {
         rate_hz in prop_oneof![Just(16_000), Just(8000), Just(22_050), Just(48_000)],
         cmvn in prop_oneof![Just(Cmvn::None), Just(Cmvn::Online), Just(Cmvn::Global)],
         cuts in proptest::collection::vec(prop_oneof![Just(1_usize), 0_usize..5000], 1..8),
+        has_vad in any::<bool>(),
     ) {
         let cuts = [cuts, vec![1, 777]].concat();
         let recognizer = recognizer(cmvn);
         let samples = tiny::sound(seed, n_samples);
-        let options = StreamOptions { has_evidence: true, n_best: 3, ..StreamOptions::default() };
+        let config = VadConfig { min_silence_s: 0.1, pad_s: 0.05, ..VadConfig::default() };
+        let vad = has_vad.then_some(config);
+        let options = StreamOptions { has_evidence: true, n_best: 3, vad, ..StreamOptions::default() };
         let mut stream = recognizer.stream(&options).unwrap();
         let whole = at_once(&mut stream, &samples, rate_hz);
         // The same stream, used again: a finished stream is at its start.
         prop_assert_eq!(in_pieces(&mut stream, &samples, rate_hz, &cuts), whole);
     }
+}
+
+/// Without memory of what came before, a part between silences gives what it gives alone, at its own time.
+#[test]
+fn voice_activity_detection_leaves_out_silence_and_keeps_the_times() {
+    let recognizer = recognizer(Cmvn::None);
+    let options = StreamOptions { vad: Some(VadConfig::default()), ..StreamOptions::default() };
+    let mut stream = recognizer.stream(&options).unwrap();
+    let tone = |n: usize| (0..n).map(|n| (n as f32 * 0.2).sin() / 4.0 * (n as f32 * 0.001).cos());
+    let one: Vec<f32> =
+        std::iter::repeat_n(0.0, 32_000).chain(tone(16_000)).chain(std::iter::repeat_n(0.0, 16_000)).collect();
+    let alone = at_once(&mut stream, &one, 16_000);
+    assert_eq!((alone.len(), alone[0].ended_by), (1, Some(EndReason::Vad)));
+    assert!(1.6 < alone[0].start_s && alone[0].end_s < 3.4, "{alone:?}");
+
+    let both = at_once(&mut stream, &[one.clone(), one.clone()].concat(), 16_000);
+    assert_eq!(both.len(), 2);
+    let later: Vec<f64> = both[1].tokens.iter().map(|token| token.start_s - 4.0).collect();
+    for (token, (first, start_s)) in both[1].tokens.iter().zip(alone[0].tokens.iter().zip(&later)) {
+        assert!(token.text == first.text && (start_s - first.start_s).abs() < 1e-6, "{token:?} {first:?}");
+    }
+    assert_eq!(both[1].tokens.len(), alone[0].tokens.len());
+
+    stream.accept(&one, 16_000).unwrap();
+    assert_eq!(stream.accepted_s(), 4.0, "what is left out counts");
+    let silence = at_once(&mut recognizer.stream(&options).unwrap(), &vec![0.0; 48_000], 16_000);
+    assert_eq!(silence, []);
+    let bad = VadConfig { pad_s: -1.0, ..VadConfig::default() };
+    let error = recognizer.stream(&StreamOptions { vad: Some(bad), ..StreamOptions::default() }).err().unwrap();
+    assert_eq!(error.to_string(), "voice activity detection: the padding is -1, expected 0 to 3600 s");
 }
 
 #[test]
@@ -333,7 +366,7 @@ fn words_of_a_lexicon_have_their_times_and_are_the_text() {
     let sources = Sources { lexicon: Some(lexicon), ..Sources::default() };
     let fusion = Some(Arc::new(Fusion::new(recognizer.labels(), sources).unwrap()));
     let decoder = DecoderConfig { fusion, ..DecoderConfig::default() };
-    let options = StreamOptions { decoder, ..StreamOptions::default() };
+    let options = StreamOptions { decoder: Some(decoder), ..StreamOptions::default() };
     let heard = at_once(&mut recognizer.stream(&options).unwrap(), &tiny::sound(3, 60_000), 16_000);
     let segment = &heard[0];
     assert!(!segment.words.is_empty());

@@ -3,6 +3,29 @@
 //! An archive is a row of entries, each a key and a matrix in one of Kaldi's forms: binary of either precision
 //! (`FM`, `DM`), compressed (`CM`, `CM2`, `CM3`) or text. All are read; binary and text are written.
 //! An `scp` file says for each key in which archive, and where in it, its matrix lies.
+//!
+//! ```
+//! use srf_audio::ark::{Form, Matrix, ReadArkError, Reader, RowRange, ScpEntry, Writer, load_scp};
+//!
+//! # let dir = tempfile::tempdir()?;
+//! # let [ark, scp] = ["feats.ark", "feats.scp"].map(|name| dir.path().join(name));
+//! let matrix: Matrix = Matrix { n_cols: 2, values: vec![1.0, 2.0, 3.0, 4.0] };
+//! let mut writer = Writer::create(&ark, Some(&scp), Form::Binary)?;
+//! writer.write("utt1", &matrix)?;
+//! writer.finish()?;
+//!
+//! // One after the other.
+//! let mut reader = Reader::open(&ark)?;
+//! while let Some((key, matrix)) = reader.next_entry::<f32>()? {
+//!     assert_eq!((key.as_str(), matrix.n_rows()), ("utt1", 2));
+//! }
+//! // By the list of places, here only the second row.
+//! let entries: Vec<ScpEntry> = load_scp(&scp)?;
+//! let second = ScpEntry { rows: Some(RowRange { first: 1, last: 1 }), ..entries[0].clone() };
+//! assert_eq!(second.read::<f32>()?.values, [3.0, 4.0]);
+//! assert!(matches!(Reader::open("no.ark"), Err(ReadArkError::Io { .. })));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod compressed;
 mod read;

@@ -128,6 +128,28 @@ pub fn n_passes(config: &FeaturesConfig) -> usize {
 }
 
 /// Computes the features of `utterances` and writes them to `path`; calls `on_done` after each utterance and pass.
+///
+/// ```
+/// use srf_audio::bulk::{Format, Summary, Utterance, UtteranceError, WriteFeaturesError, n_passes, write_features};
+/// use srf_audio::features::{Cmvn, FeaturesConfig};
+/// use srf_audio::{Samples, wav};
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let wav_path = dir.path().join("a.wav");
+/// wav::save(&wav_path, &Samples { rate_hz: 16_000, values: vec![0.1; 16_000] })?;
+/// let list = [Utterance::from(wav_path), Utterance::from("missing.wav")];
+/// let config = FeaturesConfig { cmvn: Cmvn::None, ..FeaturesConfig::default() };
+/// assert_eq!(n_passes(&config), 1, "only CMVN by speaker or corpus reads everything twice");
+/// let out = dir.path().join("feats.safetensors");
+/// let summary: Summary = write_features(&list, &config, Format::Safetensors, &out, &|| ())?;
+/// assert_eq!((summary.n_utterances, summary.n_frames), (1, 98));
+/// assert!(matches!(summary.problems[..], [UtteranceError::Read(_)]));
+///
+/// let wrong = FeaturesConfig { mel_bins: 0, ..config };
+/// let error = write_features(&list, &wrong, Format::Safetensors, &out, &|| ()).unwrap_err();
+/// assert!(matches!(error, WriteFeaturesError::Config(_)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn write_features(
     utterances: &[Utterance],
     config: &FeaturesConfig,

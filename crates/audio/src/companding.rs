@@ -1,4 +1,10 @@
 //! The two logarithmic telephone codes of ITU-T G.711.
+//!
+//! ```
+//! use srf_audio::companding::{decode_alaw, decode_ulaw};
+//!
+//! assert_eq!((decode_ulaw(0xff), decode_alaw(0xd5)), (0, 8));
+//! ```
 
 /// The u-law byte's sample: complemented sign, 3-bit exponent and 4-bit mantissa over a bias of 33, times 4.
 pub fn decode_ulaw(byte: u8) -> i16 {

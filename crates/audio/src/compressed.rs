@@ -3,7 +3,7 @@
 //! Its arithmetic on damaged files can overflow, which panics in a debug build; such a panic ends the recording, not
 //! the program.
 
-use std::io;
+use std::io::{self, Seek as _, SeekFrom};
 
 use symphonia::core::codecs::audio::{AudioDecoder, AudioDecoderOptions};
 use symphonia::core::errors::{Error, SeekErrorKind};
@@ -20,6 +20,9 @@ use crate::recording::{Container, Encoding, Info, Source, checked_channels, chec
 /// not depend on where decoding began.
 const WARM_UP_S: u64 = 1;
 
+/// A page of Ogg is never longer.
+const MAX_PAGE_BYTES: u64 = 27 + 255 + 255 * 255;
+
 /// Runs a step of symphonia; a panic inside becomes an error.
 fn guarded<T>(step: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     // Whatever state the panic leaves behind is not used again: every error ends the reading.
@@ -32,9 +35,12 @@ pub(crate) fn open(
     name: &str,
     container: Container,
     n_skip: u64,
-    input: Input,
+    mut input: Input,
 ) -> Result<(Info, Box<dyn Source>), ReadAudioError> {
     let header = |error| header_error(name, container, error);
+    // Ogg has no count of samples: a file that was cut off looks like a shorter one.
+    let is_cut_off = container == Container::Ogg
+        && !has_last_page(&mut input).map_err(|cause| ReadAudioError::Io { name: name.to_owned(), cause })?;
     let reader = guarded(|| open_reader(container, n_skip, input)).map_err(header)?;
     let track = reader.default_track(TrackType::Audio).ok_or(Error::Unsupported("no audio track")).map_err(header)?;
     let parameters = track.codec_params.as_ref().and_then(|p| p.audio());
@@ -56,8 +62,38 @@ pub(crate) fn open(
     let make_decoder = || symphonia::default::get_codecs().make_audio_decoder(parameters, &options);
     let decoder = guarded(make_decoder).map_err(header)?;
     let (name, track_id) = (name.to_owned(), track.id);
-    let source = CompressedSource { name, info: info.clone(), reader, decoder, track_id, position: 0, is_whole: true };
+    let source = CompressedSource {
+        name,
+        info: info.clone(),
+        reader,
+        decoder,
+        track_id,
+        position: 0,
+        is_whole: true,
+        is_cut_off,
+    };
     Ok((info, Box::new(source)))
+}
+
+/// Whether Ogg data ends with a complete page that is marked as the last one of its stream.
+fn has_last_page(input: &mut Input) -> io::Result<bool> {
+    input.seek(SeekFrom::Start(input.n_bytes().saturating_sub(MAX_PAGE_BYTES)))?;
+    let mut tail = vec![0; MAX_PAGE_BYTES as usize];
+    let n_read = input.fill(&mut tail)?;
+    input.rewind()?;
+    let tail = &tail[..n_read];
+    let starts = tail.windows(4).enumerate().filter(|(_, window)| **window == *b"OggS").map(|(at, _)| at);
+    Ok(starts.rev().any(|at| is_last_page(&tail[at..])))
+}
+
+/// Whether these bytes are a page, with nothing after it, that ends its stream.
+fn is_last_page(bytes: &[u8]) -> bool {
+    const END_OF_STREAM: u8 = 4;
+    let Some((head, body)) = bytes.split_at_checked(27) else { return false };
+    let n_segments = usize::from(head[26]);
+    let Some((lengths, body)) = body.split_at_checked(n_segments) else { return false };
+    let n_bytes: usize = lengths.iter().map(|length| usize::from(*length)).sum();
+    head[5] & END_OF_STREAM != 0 && body.len() == n_bytes
 }
 
 fn open_reader(container: Container, n_skip: u64, input: Input) -> Result<Box<dyn FormatReader>, Error> {
@@ -111,6 +147,8 @@ struct CompressedSource {
     position: u64,
     /// Whether decoding began at the start, so that the checksum covers everything.
     is_whole: bool,
+    /// Whether the data ends before its end is marked.
+    is_cut_off: bool,
 }
 
 impl CompressedSource {
@@ -145,8 +183,11 @@ impl Source for CompressedSource {
             let packet = match guarded(|| self.reader.next_packet()) {
                 Ok(Some(packet)) => packet,
                 Ok(None) => return self.verify(),
-                // The file was cut off: the count of samples says how much is missing.
-                Err(Error::IoError(e)) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
+                // The file was cut off; the count of samples, if there is one, says how much is missing.
+                Err(Error::IoError(e)) if e.kind() == io::ErrorKind::UnexpectedEof => {
+                    self.is_cut_off = true;
+                    return Ok(());
+                }
                 Err(error) => return Err(self.error(error)),
             };
             if packet.track_id != self.track_id {
@@ -165,6 +206,10 @@ impl Source for CompressedSource {
         }
         self.position += (block.len() / self.info.n_channels) as u64;
         Ok(())
+    }
+
+    fn is_cut_off(&self) -> bool {
+        self.is_cut_off
     }
 
     fn seek(&mut self, position: u64) -> Result<u64, ReadAudioError> {

@@ -1,4 +1,21 @@
 //! Converts recordings to 16-bit WAV, in bounded memory however long they are.
+//!
+//! ```
+//! use srf_audio::convert::{Conversion, ConvertError, Converted, convert};
+//! use srf_audio::{Recording, Samples, wav};
+//!
+//! # let dir = tempfile::tempdir()?;
+//! # let [from, to] = ["from.wav", "to.wav"].map(|name| dir.path().join(name));
+//! wav::save(&from, &Samples { rate_hz: 8_000, values: vec![0.25; 8_000] })?;
+//! let recording = Recording::open(&from)?;
+//! let conversion = Conversion { rate_hz: Some(16_000), ..Conversion::default() };
+//! let converted: Converted = convert(&recording, conversion, &to)?;
+//! assert_eq!((converted.rate_hz, converted.duration_s()), (16_000, 1.0));
+//!
+//! let nowhere = dir.path().join("no/such/folder.wav");
+//! assert!(matches!(convert(&recording, conversion, &nowhere), Err(ConvertError::Write { .. })));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};

@@ -7,6 +7,16 @@ use crate::recording::Container;
 /// Why a recording, or the part of it that was asked for, could not be read.
 ///
 /// `name` is the path, or what the caller of [`Recording::from_bytes`](crate::Recording::from_bytes) called it.
+///
+/// ```
+/// use srf_audio::{HeaderProblem, ReadAudioError, Recording};
+///
+/// match Recording::from_bytes("cut.wav", &b"RIFF\x24\0\0\0WAVEfmt "[..]) {
+///     Err(ReadAudioError::Header { problem: HeaderProblem::BreaksOff { at }, .. }) => println!("ends at byte {at}"),
+///     Err(error) => println!("{error}; {}", error.hint().unwrap_or_default()),
+///     Ok(_) => unreachable!("the header is cut off"),
+/// }
+/// ```
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -27,13 +37,15 @@ pub enum ReadAudioError {
     Damaged { name: String, container: Container, at_s: f64, problem: String },
     #[error("`{name}` ends after {found} samples, but its header claims {expected}")]
     Truncated { name: String, found: u64, expected: u64 },
+    #[error("`{name}` ends after {found} samples, before the end of its {container} data")]
+    CutOff { name: String, container: Container, found: u64 },
     #[error("`{name}`: the samples have checksum {found}, but the header says {expected}")]
     Checksum { name: String, found: String, expected: String },
     #[error("`{name}`: the sample at {at_s:.3} s is not a finite number")]
     NotFinite { name: String, at_s: f64 },
     #[error("`{name}` has no channel {channel}, it has {n_channels} (counted from 0)")]
     NoSuchChannel { name: String, channel: usize, n_channels: usize },
-    #[error("`{name}`: the part from {start_s} s to {end_s} s is no span of time")]
+    #[error("`{name}`: the part from {start_s} s to {end_s} s is not a valid range")]
     Span { name: String, start_s: f64, end_s: f64 },
     #[error("`{name}` is {duration_s:.3} s long, the part asked for ends at {end_s:.3} s")]
     BeyondEnd { name: String, duration_s: f64, end_s: f64 },
@@ -63,7 +75,7 @@ impl ReadAudioError {
                 "shortpack is the old compression of the first WSJ0 discs; decompress with NIST's `w_decode -o pcm`"
                     .to_owned(),
             ),
-            Self::Truncated { .. } => Some("the recording was cut off, for instance by a copy that failed".to_owned()),
+            Self::Truncated { .. } | Self::CutOff { .. } => Some("the recording was cut off, for instance by a copy that failed".to_owned()),
             Self::Unknown { name, .. } if name == "stdin" => Some(
                 "samples without a header need `--raw` (16-bit, mono) or `--rate HZ`; other formats can be piped through \
                  `ffmpeg -i - -f wav -`"
@@ -72,6 +84,9 @@ impl ReadAudioError {
             Self::Unknown { .. } => {
                 Some("other formats can be turned into WAV first, for instance with `ffmpeg -i IN OUT.wav`".to_owned())
             }
+            Self::Header { name, .. } if self.undecoded().is_some() && name == "stdin" => Some(
+                "other codecs, such as Opus, can be piped: `... | ffmpeg -i - -f wav - | srf transcribe -`".to_owned(),
+            ),
             Self::Header { name, .. } if self.undecoded().is_some() => Some(format!(
                 "for other codecs, such as Opus, install `ffmpeg`, or pipe: `ffmpeg -i {} -f wav - | srf transcribe -`",
                 srf_base::shell::quote(name)

@@ -35,6 +35,7 @@ pub struct RawFormat {
 /// let mut pipe = Pipe::open("stdin", Box::new(bytes), Some(raw), Channel::Mix)?;
 /// assert_eq!(pipe.next_block()?, Some([0.0, 0.5].as_slice()));
 /// assert_eq!(pipe.next_block()?, None);
+/// assert!(pipe.incomplete().is_none(), "nothing was cut off");
 /// # Ok::<(), srf_audio::ReadAudioError>(())
 /// ```
 pub struct Pipe {

@@ -190,9 +190,40 @@ pub(crate) trait Source: Send {
 
     /// Moves to `position` (samples per channel) or somewhere before it, and says where it is now.
     fn seek(&mut self, position: u64) -> Result<u64, ReadAudioError>;
+
+    /// After the last block: whether the data ended before its end was marked.
+    fn is_cut_off(&self) -> bool {
+        false
+    }
 }
 
 /// A recording that was opened, its header read; its samples are read on demand.
+///
+/// ```
+/// use srf_audio::{Blocks, Channel, Container, Encoding, I16_SCALE, Info, Recording, Samples, Selection, probe, wav};
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("a.wav");
+/// let samples = Samples::from_i16(8_000, &[0, 16_384, -16_384, 8]);
+/// assert_eq!(samples.values[3], 8.0 / I16_SCALE);
+/// wav::save(&path, &samples)?;
+///
+/// let info: Info = probe(&path)?;
+/// assert_eq!((info.container, info.encoding), (Container::Wav, Encoding::Pcm { n_bits: 16 }));
+/// let recording = Recording::from_bytes("a.wav", std::fs::read(&path)?)?;
+/// assert_eq!(recording.info(), &info);
+/// assert!(recording.incomplete().is_none(), "all samples are there");
+/// assert_eq!(recording.read(Selection::default())?.to_i16(), [0, 16_384, -16_384, 8]);
+///
+/// // Long recordings are read block by block.
+/// let mut blocks: Blocks = recording.blocks(Selection { channel: Channel::Only(0), ..Selection::default() })?;
+/// let mut n_samples = 0;
+/// while let Some(block) = blocks.next_block()? {
+///     n_samples += block.len();
+/// }
+/// assert_eq!((n_samples, blocks.incomplete().is_none()), (4, true));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Recording {
     name: String,
@@ -323,8 +354,8 @@ pub struct Blocks {
     source: Box<dyn Source>,
     position: u64,
     has_ended: bool,
-    /// Samples per channel found and promised, where the data ended too early.
-    incomplete: Option<(u64, u64)>,
+    /// Where the data ended too early: samples per channel found, and promised if anything says so.
+    incomplete: Option<(u64, Option<u64>)>,
     interleaved: Vec<f32>,
     mono: Vec<f32>,
 }
@@ -377,7 +408,11 @@ impl Blocks {
     /// The blocks are all that is there.
     pub fn incomplete(&self) -> Option<ReadAudioError> {
         let (found, expected) = self.incomplete?;
-        Some(ReadAudioError::Truncated { name: self.name.clone(), found, expected })
+        let (name, container) = (self.name.clone(), self.info.container);
+        Some(match expected {
+            Some(expected) => ReadAudioError::Truncated { name, found, expected },
+            None => ReadAudioError::CutOff { name, container, found },
+        })
     }
 
     /// The data has ended: is that where the header, and the selection, said it would?
@@ -385,7 +420,9 @@ impl Blocks {
         let name = || self.name.clone();
         let found = self.position;
         let expected = self.info.n_samples.map_or(0, |n_samples| n_samples.saturating_add(self.info.n_missing));
-        self.incomplete = (found < expected).then_some((found, expected));
+        let is_cut_off = self.source.is_cut_off();
+        self.incomplete =
+            if found < expected { Some((found, Some(expected))) } else { is_cut_off.then_some((found, None)) };
         if found == 0 {
             return Err(ReadAudioError::NoSamples { name: name() });
         }

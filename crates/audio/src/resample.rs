@@ -31,6 +31,20 @@ pub struct ResampleError {
 }
 
 /// Resamples one stream of samples; however it is cut into pieces, the output has the same bits.
+///
+/// ```
+/// use srf_audio::resample::{ResampleError, Resampler};
+///
+/// let mut resampler = Resampler::new(8_000, 16_000)?;
+/// let mut output = Vec::new();
+/// for block in [[0.5; 400]; 2] {
+///     resampler.accept(&block, &mut output);
+/// }
+/// resampler.finish(&mut output);
+/// assert_eq!(output.len(), 1600);
+/// assert_eq!(Resampler::new(0, 16_000).err(), Some(ResampleError { found_hz: 0 }));
+/// # Ok::<(), ResampleError>(())
+/// ```
 pub struct Resampler {
     /// `None` when both rates are the same.
     inner: Option<Async<f32>>,

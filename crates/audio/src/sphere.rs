@@ -152,6 +152,17 @@ fn parse_field(line: &str) -> Option<(String, String)> {
 }
 
 /// Writes `samples` as a 16-bit mono SPHERE file at `path`; `extra` are further header fields, such as `speaker_id`.
+///
+/// ```
+/// use srf_audio::{Recording, Samples, Selection, sphere};
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("a.sph");
+/// let samples = Samples { rate_hz: 16_000, values: vec![0.5, -0.25] };
+/// sphere::save(&path, &samples, &[("speaker_id", "ann")])?;
+/// assert_eq!(Recording::open(&path)?.read(Selection::default())?, samples);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn save(path: impl AsRef<Path>, samples: &Samples, extra: &[(&str, &str)]) -> io::Result<()> {
     let mut output = BufWriter::new(File::create(path)?);
     write(&mut output, samples, extra)?;

@@ -190,6 +190,19 @@ pub fn save(path: impl AsRef<Path>, samples: &Samples) -> io::Result<()> {
 }
 
 /// A 16-bit mono WAV file written a block at a time.
+///
+/// ```
+/// use std::io::Cursor;
+/// use srf_audio::{Recording, Selection, wav};
+///
+/// let mut writer = wav::Writer::new(Cursor::new(Vec::new()), 16_000, 1)?;
+/// for block in [[0.5_f32; 800]; 2] {
+///     writer.push(&block)?;
+/// }
+/// let bytes = writer.finish()?.into_inner();
+/// assert_eq!(Recording::from_bytes("out.wav", bytes)?.read(Selection::default())?.values.len(), 1600);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Writer<W: Write + Seek> {
     output: W,
     rate_hz: u32,

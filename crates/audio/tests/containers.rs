@@ -47,6 +47,12 @@ fn flac_gives_its_samples_to_the_bit_and_its_channels_apart() {
 }
 
 #[test]
+fn speech_has_the_same_samples_in_flac_and_wav() {
+    let read = |name| data(name).read(Selection::default()).unwrap();
+    assert_eq!(read("woman-1.flac"), read("woman-1.wav"));
+}
+
+#[test]
 fn aiff_gives_its_samples_to_the_bit() {
     let samples = data("tone.aiff").read(Selection::default()).unwrap();
     assert_eq!(samples, Samples { rate_hz: RATE_HZ, values: tone()[..4000].to_vec() });
@@ -233,8 +239,8 @@ fn parts_outside_the_recording_are_told() {
         |start_s, end_s| recording.read(Selection { start_s, end_s, ..Selection::default() }).unwrap_err().to_string();
     assert!(message(0.0, Some(3.1)).ends_with("is 2.500 s long, the part asked for ends at 3.100 s"));
     assert!(message(9.0, None).ends_with("is 2.500 s long, the part asked for ends at 9.000 s"));
-    assert!(message(2.0, Some(1.0)).ends_with("the part from 2 s to 1 s is no span of time"));
-    assert!(message(f64::NAN, None).ends_with("is no span of time"));
+    assert!(message(2.0, Some(1.0)).ends_with("the part from 2 s to 1 s is not a valid range"));
+    assert!(message(f64::NAN, None).ends_with("is not a valid range"));
     let channel = Channel::Only(2);
     let error = recording.read(Selection { channel, ..Selection::default() }).unwrap_err();
     assert!(error.to_string().ends_with("has no channel 2, it has 2 (counted from 0)"));

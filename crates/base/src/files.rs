@@ -22,6 +22,22 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
 ///
 /// After a crash at any moment, `path` holds either the old file or the new one. On failure the temporary file is
 /// removed and the old file stays.
+///
+/// ```
+/// use std::io::Write as _;
+/// use srf_base::files::{partial_path, read_text_at_most, write_atomically_with};
+///
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("numbers.txt");
+/// let n_lines: usize = write_atomically_with(&path, |out| -> std::io::Result<usize> {
+///     (0..3).try_for_each(|n| writeln!(out, "{n}"))?;
+///     Ok(3)
+/// })?;
+/// assert_eq!(n_lines, 3);
+/// assert_eq!(read_text_at_most(&path, 100)?.as_deref(), Some("0\n1\n2\n"));
+/// assert!(!partial_path(&path).exists(), "the temporary file was renamed");
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub fn write_atomically_with<T, E: From<io::Error>>(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> Result<T, E>,
@@ -60,6 +76,15 @@ pub fn partial_path(path: &Path) -> PathBuf {
 }
 
 /// Syncs the folder that contains `path`, so that a rename survives a power cut.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// let [draft, path] = ["draft", "model"].map(|name| dir.path().join(name));
+/// std::fs::create_dir(&draft)?;
+/// std::fs::rename(&draft, &path)?;
+/// srf_base::files::sync_folder_of(&path)?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub fn sync_folder_of(path: &Path) -> io::Result<()> {
     let Some(folder) = path.parent().filter(|_| cfg!(unix)) else { return Ok(()) };
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
@@ -85,8 +110,12 @@ pub fn read_at_most(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
 
 /// Like [`read_at_most`], for text; text that is not UTF-8 is an [`io::ErrorKind::InvalidData`] error.
 pub fn read_text_at_most(path: &Path, limit: u64) -> io::Result<Option<String>> {
-    let Some(bytes) = read_at_most(path, limit)? else { return Ok(None) };
-    String::from_utf8(bytes).map(Some).map_err(|error| {
+    read_at_most(path, limit)?.map(text).transpose()
+}
+
+/// Bytes as text; if they are not UTF-8, that is an [`io::ErrorKind::InvalidData`] error.
+pub fn text(bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         io::Error::new(io::ErrorKind::InvalidData, format!("byte {at} is not UTF-8"))
     })

@@ -21,6 +21,13 @@ pub fn quote_path(path: &Path) -> String {
 }
 
 /// A command line that a POSIX shell splits into exactly `words`.
+///
+/// ```
+/// use srf_base::shell::{command_line, quote_path};
+///
+/// assert_eq!(command_line(&["srf", "transcribe", "my talk.wav"]), "srf transcribe 'my talk.wav'");
+/// assert_eq!(quote_path(std::path::Path::new("talk.wav")), "talk.wav");
+/// ```
 pub fn command_line<W: AsRef<str>>(words: &[W]) -> String {
     words.iter().map(|word| quote(word.as_ref())).collect::<Vec<_>>().join(" ")
 }

@@ -4,6 +4,13 @@
 pub const LABELS: &[&str] = &["sil", "SIL", "<sil>", "sp", "spn", "h#", "pau", "epi"];
 
 /// Whether a label stands for silence.
+///
+/// ```
+/// use srf_base::silence::{LABELS, is_silence};
+///
+/// assert!(is_silence("sil") && !is_silence("s"));
+/// assert!(LABELS.contains(&"h#"));
+/// ```
 pub fn is_silence(label: &str) -> bool {
     LABELS.contains(&label)
 }

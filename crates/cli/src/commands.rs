@@ -23,6 +23,7 @@ pub(crate) mod train;
 pub(crate) mod transcribe;
 pub(crate) mod validate;
 pub(crate) mod verify_stream;
+pub(crate) mod words;
 
 mod inputs;
 pub(crate) mod recognition;

@@ -14,7 +14,7 @@ use crate::{Cli, Exit};
 /// All commands by purpose, in the order in which people need them.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Start here", &["demo", "transcribe", "serve"]),
-    ("Train your own", &["prepare", "validate", "train", "runs", "average", "fit-timing", "lm"]),
+    ("Train your own", &["prepare", "validate", "train", "runs", "average", "fit-timing", "lm", "words"]),
     ("Measure", &["evaluate", "reproduce", "score", "compare", "sclite", "bench", "verify-stream"]),
     ("Look closer", &["models", "recipes", "info", "analyze", "align", "gop"]),
     ("Sound", &["convert", "features"]),
@@ -68,6 +68,7 @@ pub(crate) struct CompletionsArgs {
 const VALUES: &[(&[&str], &str, &[&str])] = &[
     (&["transcribe"], "format", &["text", "json", "ctm", "trn", "srt", "vtt", "textgrid", "csv"]),
     (&["align"], "format", &["textgrid", "ctm", "json", "csv", "srt", "vtt"]),
+    (&["evaluate"], "map", &["timit48", "timit39", "shared37"]),
 ];
 
 pub(crate) fn completions(args: CompletionsArgs, out: &Printer) -> anyhow::Result<Exit> {

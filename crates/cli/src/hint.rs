@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use srf::align::AlignError;
 use srf::directory::{InvalidParts, ReadModelError};
+use srf::words::WordsError;
 use srf::{AcceptError, NoModelError, StartStreamError, TranscribeError};
 use srf_audio::ReadAudioError;
 use srf_audio::convert::ConvertError;
@@ -23,6 +24,8 @@ use srf_train::analyze::AnalyzeError;
 use srf_train::analyze::windows::ReadTableError;
 use srf_train::builtin::layout::WriteCorpusError;
 use srf_train::corpus::prepare::PrepareError;
+use srf_train::evaluate::tune::TuneError;
+use srf_train::recipes;
 use srf_train::reproduce::ReproduceError;
 use srf_train::runs::LoadRunError;
 use srf_train::trainer::TrainError;
@@ -30,6 +33,7 @@ use srf_train::trainer::average::AverageError;
 use srf_train::trainer::prepared::LoadPreparedError;
 
 use crate::commands::demo::ClaimError;
+use crate::commands::models;
 use crate::commands::recognition::WordsForPhonesError;
 
 /// Entries of a folder that are compared with a misspelt name.
@@ -44,7 +48,7 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
         return Some("check the permissions of the file and its folder, or choose another path".to_owned());
     }
     let is_missing = has_kind(error, io::ErrorKind::NotFound) || error.chain().any(is_missing_model);
-    let suggestion = if is_missing { nearest_argument(std::env::args_os()) } else { None };
+    let suggestion = if is_missing { nearest_argument(std::env::args_os(), &format!("{error:#}")) } else { None };
     suggestion.or_else(|| error.chain().find_map(advice))
 }
 
@@ -56,9 +60,27 @@ fn has_kind(error: &anyhow::Error, kind: io::ErrorKind) -> bool {
     error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>()).any(|error| error.kind() == kind)
 }
 
-/// A suggestion for the first argument that names no existing file, if there is a file with a similar name.
-pub(crate) fn nearest_argument(args: impl Iterator<Item = OsString>) -> Option<String> {
-    args.skip(2).filter_map(path_of).filter(|path| !path.exists()).find_map(|path| nearest_path(&path))
+/// A suggestion for the argument that `error` names and that is no existing file: a file, a model or a recipe with a
+/// similar name.
+fn nearest_argument(args: impl Iterator<Item = OsString>, error: &str) -> Option<String> {
+    let is_named = |path: &PathBuf| error.contains(&format!("`{}`", path.display()));
+    let missing = args.skip(2).filter_map(path_of).find(|path| is_named(path) && !path.exists())?;
+    nearest_path(&missing).or_else(|| nearest_bundled(&missing))
+}
+
+/// A suggestion for the first argument that can only be a path, names no file, and is similar to the name of one.
+pub(crate) fn misspelt_path(args: impl Iterator<Item = OsString>) -> Option<String> {
+    // `model.layers=2` changes a recipe.
+    let is_change = |path: &PathBuf| path.to_string_lossy().contains('=');
+    let is_path = |path: &PathBuf| !is_change(path) && (path.extension().is_some() || 1 < path.components().count());
+    let mut missing = args.skip(2).filter_map(path_of).filter(|path| is_path(path) && !path.exists());
+    missing.find_map(|path| nearest_path(&path))
+}
+
+/// The model or recipe inside the program with the most similar name.
+fn nearest_bundled(path: &Path) -> Option<String> {
+    let names = models::bundled().chain(recipes::ALL.iter().map(|(name, _)| *name));
+    nearest(path.to_str()?, names).map(|name| format!("did you mean `{name}`?"))
 }
 
 /// The path in an argument: the argument itself, or the value of `--option=value`.
@@ -119,6 +141,8 @@ fn advice(cause: &(dyn Error + 'static)) -> Option<String> {
         StartStreamError,
         TrainError,
         TranscribeError,
+        TuneError,
+        WordsError,
         WordsForPhonesError,
         WriteCorpusError,
     )
@@ -129,7 +153,25 @@ mod tests {
     use super::*;
 
     fn suggestion(folder: &Path, name: &str) -> Option<String> {
-        nearest_argument(["srf", "info"].into_iter().map(OsString::from).chain([folder.join(name).into_os_string()]))
+        let path = folder.join(name);
+        let args = ["srf", "info"].into_iter().map(OsString::from).chain([path.clone().into_os_string()]);
+        nearest_argument(args, &format!("could not read `{}`", path.display()))
+    }
+
+    #[test]
+    fn names_inside_the_program_are_suggested_and_words_that_are_no_paths_are_not() {
+        let args = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>().into_iter();
+        let given = args(&["srf", "transcribe", "-m", "en-phons", "a.wav"]);
+        let error = "`en-phons` is not a directory";
+        assert_eq!(nearest_argument(given, error).as_deref(), Some("did you mean `en-phones`?"));
+        let given = args(&["srf", "train", "own/srv", "--data", "x"]);
+        assert_eq!(nearest_argument(given, "could not read `own/srv`").as_deref(), Some("did you mean `own/srf`?"));
+        // `src` is a folder here; the kind of a corpus is no misspelt path.
+        assert_eq!(misspelt_path(args(&["srf", "prepare", "srf", "out"])), None);
+        assert_eq!(
+            misspelt_path(args(&["srf", "convert", "Cargo.tml"])).as_deref(),
+            Some("did you mean `Cargo.toml`?")
+        );
     }
 
     #[test]

@@ -40,6 +40,7 @@ enum Command {
     Evaluate(commands::evaluate::Args),
     Reproduce(commands::reproduce::Args),
     Lm(commands::lm::Args),
+    Words(commands::words::Args),
     Score(commands::score::Args),
     Compare(commands::compare::Args),
     Sclite(commands::sclite::Args),
@@ -73,7 +74,7 @@ fn main() -> ExitCode {
     match run(cli.command, &out) {
         Ok(Exit::Done) => ExitCode::SUCCESS,
         Ok(Exit::Problems) => {
-            if let Some(text) = hint::nearest_argument(std::env::args_os()) {
+            if let Some(text) = hint::misspelt_path(std::env::args_os()) {
                 out.hint(&text);
             }
             ExitCode::from(1)
@@ -103,6 +104,7 @@ fn run(command: Command, out: &Printer) -> anyhow::Result<Exit> {
         Command::Evaluate(args) => commands::evaluate::run(args, out),
         Command::Reproduce(args) => commands::reproduce::run(args, out),
         Command::Lm(args) => commands::lm::run(args, out),
+        Command::Words(args) => commands::words::run(args, out),
         Command::Score(args) => commands::score::run(args, out),
         Command::Compare(args) => commands::compare::run(args, out),
         Command::Sclite(args) => commands::sclite::run(args, out),

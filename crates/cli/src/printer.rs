@@ -237,6 +237,20 @@ pub(crate) fn human_duration(duration_s: f64) -> String {
     }
 }
 
+/// Rows with every column as wide as its widest cell: `n_left` columns aligned to the left, the others to the right.
+pub(crate) fn table(rows: &[Vec<String>], n_left: usize) -> String {
+    let n_columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let cells = |column: usize| rows.iter().filter_map(move |row| row.get(column)).map(|cell| cell.chars().count());
+    let widths: Vec<usize> = (0..n_columns).map(|column| cells(column).max().unwrap_or(0)).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, &width))| {
+            if column < n_left { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+        });
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
 /// Whether `error` means that the reader closed our stdout.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>()).any(|e| e.kind() == io::ErrorKind::BrokenPipe)
@@ -247,6 +261,13 @@ mod tests {
     use anyhow::anyhow;
 
     use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let rows = [["run", "n"], ["a", "10"], ["größer", "7"]].map(|row| row.map(str::to_owned).to_vec());
+        assert_eq!(table(&rows, 2), "run     n\na       10\ngrößer  7");
+        assert_eq!(table(&rows, 1), "run      n\na       10\ngrößer   7");
+    }
 
     #[test]
     fn every_cause_is_printed_once() {

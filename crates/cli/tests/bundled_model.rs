@@ -1,4 +1,4 @@
-//! The model that comes with the program, found without being named, on the samples.
+//! The models that come with the program on the samples, the default one without being named.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -21,7 +21,7 @@ fn srf(args: &[&str]) -> String {
 
 #[test]
 fn the_samples_are_written_down_as_they_were_when_the_model_was_made() {
-    let printed = srf(&["evaluate", "samples/samples.jsonl", "--json"]);
+    let printed = srf(&["evaluate", "-m", "en-phones", "samples/samples.jsonl", "--json"]);
     let summary: serde_json::Value = serde_json::from_str(&printed).unwrap();
     let phones = &summary["rates"][0];
     assert_eq!(phones["n_reference"], 100, "{summary}");
@@ -31,12 +31,25 @@ fn the_samples_are_written_down_as_they_were_when_the_model_was_made() {
 
 #[test]
 fn phones_are_found_where_they_were_said() {
-    let text = srf(&["transcribe", "samples/man-2.wav", "--format", "ctm"]);
+    let text = srf(&["transcribe", "-m", "en-phones", "samples/man-2.wav", "--format", "ctm"]);
     let first: Vec<&str> = text.lines().next().unwrap().split_whitespace().collect();
     let (start_s, phone): (f64, &str) = (first[2].parse().unwrap(), first[4]);
     assert_eq!(phone, "hh");
     // "hugh was born": the first sound of the recording, which begins with silence.
     assert!((0.05..0.5).contains(&start_s), "{text}");
+}
+
+#[test]
+fn the_default_writes_words_and_on_request_phones() {
+    let dictionary = |word: &str| word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'\'');
+    let words = srf(&["transcribe", "samples/man-1.wav"]);
+    assert!(words.split_whitespace().count() >= 4 && words.split_whitespace().all(dictionary), "{words}");
+    let phones = srf(&["transcribe", "--phones", "samples/man-1.wav"]);
+    assert!(phones.split_whitespace().count() > words.split_whitespace().count(), "{phones}");
+    assert!(phones.split_whitespace().all(|phone| phone.len() <= 2), "{phones}");
+    let scored: serde_json::Value =
+        serde_json::from_str(&srf(&["evaluate", "samples/samples.jsonl", "--json"])).unwrap();
+    assert_eq!(scored["rates"][0]["measure"], "WER", "{scored}");
 }
 
 /// A copy of the program in a folder with nothing else, and nothing in the user's home.
@@ -63,12 +76,12 @@ fn printed(output: &Output) -> String {
 fn the_program_alone_transcribes_and_names_its_models_and_recipes() {
     let (dir, output) = alone(&["transcribe", "talk.wav"]);
     assert_eq!(printed(&output), srf(&["transcribe", "samples/woman-1.wav"]));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("the output is phones"));
-    assert!(dir.path().join(".local/share/srf/models/en-phones/weights.safetensors").is_file());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("the output is words, from a lexicon of"));
+    assert!(dir.path().join(".local/share/srf/models/en/words.bin").is_file());
     assert!(!printed(&alone(&["transcribe", "-m", "en-digits", "talk.wav"]).1).trim().is_empty());
     let models = printed(&alone(&["models"]).1);
     assert!(
-        models.contains("en-digits") && models.contains("37 phones, 16000 Hz: English phones (bundled, the default)")
+        models.contains("en-digits") && models.contains("39 phones, 16000 Hz: English words (bundled, the default)")
     );
     let recipes = printed(&alone(&["recipes"]).1);
     assert!(recipes.lines().any(|line| line.starts_with("own/srf ")), "{recipes}");

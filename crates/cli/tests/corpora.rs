@@ -91,3 +91,38 @@ fn validate_reports_all_problems_of_an_utterance() {
         assert_eq!(text.matches(expected).count(), 1, "{expected}: {text}");
     }
 }
+
+#[test]
+fn a_corpus_of_pieces_is_prepared_trained_and_scored_in_words() {
+    let dir = tempfile::tempdir().unwrap();
+    let (corpus, run) = (path(dir.path(), "corpus"), path(dir.path(), "run"));
+    let made = srf(&[
+        "prepare",
+        "builtin",
+        &corpus,
+        "--hours",
+        "0.06",
+        "--speakers",
+        "5",
+        "--split",
+        "60/20/20",
+        "--units",
+        "bpe",
+        "--pieces",
+        "60",
+    ]);
+    assert_eq!(code(&made), 0, "{}", stderr(&made));
+    assert!(stderr(&made).contains("62 classes: padding, 60 labels"), "{}", stderr(&made));
+    let labels = fs::read_to_string(dir.path().join("corpus/labels.txt")).unwrap();
+    assert!(labels.starts_with("# units: bpe\n<pad>\n") && labels.contains("\n▁"), "{labels}");
+    let small = ["model.layers=1", "model.primary_height=4", "model.filters=4"];
+    let train = ["train", "own/srf", "--data", &corpus, "--out", &run, "--epochs", "1", "training.average_epochs=1"];
+    let trained = srf(&[&train[..], &small].concat());
+    assert_eq!(code(&trained), 0, "{}", stderr(&trained));
+    let scored = srf(&["evaluate", "--model", &run, &path(dir.path(), "corpus/test.jsonl"), "--json"]);
+    assert_eq!(code(&scored), 0, "{}", stderr(&scored));
+    assert!(String::from_utf8_lossy(&scored.stdout).contains("\"WER\""), "{}", String::from_utf8_lossy(&scored.stdout));
+    let few = srf(&["prepare", "builtin", &corpus, "--force", "--hours", "0.01", "--units", "bpe", "--pieces", "3"]);
+    assert_eq!(code(&few), 2);
+    assert!(stderr(&few).contains("3 pieces are too few"), "{}", stderr(&few));
+}

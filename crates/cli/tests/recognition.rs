@@ -117,6 +117,127 @@ fn recordings_that_were_cut_off_are_transcribed_and_reported() {
     assert!(json.contains("\"incomplete\":\""), "{json}");
 }
 
+/// The same Ogg data as if more pages followed the last one.
+fn without_end_mark(bytes: &[u8]) -> Vec<u8> {
+    const END: u8 = 4;
+    let mut bytes = bytes.to_vec();
+    let page = bytes.windows(4).rposition(|four| four == b"OggS").unwrap();
+    bytes[page + 5] &= !END;
+    bytes[page + 22..page + 26].fill(0);
+    let add = |crc: u32, byte: &u8| {
+        let shift = |crc: u32, _| if crc >> 31 == 1 { crc << 1 ^ 0x04c1_1db7 } else { crc << 1 };
+        (0..8).fold(crc ^ u32::from(*byte) << 24, shift)
+    };
+    let crc = bytes[page..].iter().fold(0, add);
+    bytes[page + 22..page + 26].copy_from_slice(&crc.to_le_bytes());
+    bytes
+}
+
+/// An Ogg file has no count of samples: only the mark on its last page says that it is whole.
+#[test]
+fn an_ogg_file_without_its_end_is_reported() {
+    let dir = workplace();
+    let bytes = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../audio/tests/data/tone.ogg")).unwrap();
+    let cut = &without_end_mark(&bytes);
+    fs::write(dir.path().join("whole.ogg"), &bytes).unwrap();
+    fs::write(dir.path().join("cut.ogg"), cut).unwrap();
+    printed(dir.path(), &["transcribe", "whole.ogg"]);
+    for output in [srf(dir.path(), &["transcribe", "cut.ogg"]), piped(dir.path(), &["transcribe", "-"], cut)] {
+        assert_eq!(output.status.code(), Some(1));
+        assert!(stderr(&output).contains("before the end of its Ogg data; the rest was"), "{}", stderr(&output));
+    }
+}
+
+/// `srf` with only this directory on the path of programs.
+#[cfg(unix)]
+fn srf_with_programs(dir: &Path, programs: &Path, args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_srf"));
+    command.args(args).current_dir(dir).env_remove("SRF_MODEL").env("PATH", programs).output().unwrap()
+}
+
+/// The script stands for `ffmpeg`: it writes down its arguments and writes a recording that we know.
+#[test]
+#[cfg(unix)]
+fn other_codecs_are_decoded_by_ffmpeg_if_it_is_installed() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let dir = workplace();
+    let opus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../audio/tests/data/tone.webm");
+    fs::copy(opus, dir.path().join("talk.webm")).unwrap();
+    let programs = dir.path().join("programs");
+    fs::create_dir(&programs).unwrap();
+    let install = |script: &str| {
+        let program = programs.join("ffmpeg");
+        fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    let transcribe = || srf_with_programs(dir.path(), &programs, &["transcribe", "talk.webm"]);
+
+    let without = transcribe();
+    assert_eq!(without.status.code(), Some(1));
+    assert!(stderr(&without).contains("install `ffmpeg`, or pipe: `ffmpeg -i talk.webm -f wav - |"));
+
+    install("echo \"$@\" > arguments; exec /bin/cat a.wav");
+    let with = transcribe();
+    assert_eq!((with.status.code(), stdout(&with)), (Some(0), printed(dir.path(), &["transcribe", "a.wav"])));
+    assert!(stderr(&with).contains("1 recordings are decoded by the program `ffmpeg`"), "{}", stderr(&with));
+    let arguments = fs::read_to_string(dir.path().join("arguments")).unwrap();
+    assert_eq!(arguments, "-v error -nostdin -i file:talk.webm -vn -c:a pcm_s16le -f wav -\n");
+
+    install("/bin/cat a.wav; exit 1");
+    let failed = transcribe();
+    assert_eq!((failed.status.code(), stdout(&failed)), (Some(1), String::new()));
+    assert!(stderr(&failed).contains("Matroska header"), "{}", stderr(&failed));
+}
+
+#[test]
+fn files_of_equal_names_keep_their_places_and_none_is_lost() {
+    let dir = workplace();
+    let text = |name| printed(dir.path(), &["transcribe", name]).trim().to_owned();
+    let (a, b) = (text("a.wav"), text("b.wav"));
+    for (source, target) in [("a.wav", "tree/one/x.wav"), ("b.wav", "tree/two/x.wav"), ("b.wav", "tree/two/y.wav")] {
+        let target = dir.path().join(target);
+        fs::create_dir_all(target.parent().unwrap()).unwrap();
+        fs::copy(dir.path().join(source), target).unwrap();
+    }
+    let expected = format!("one/x {a}\ntwo/x {b}\ny {b}\n");
+    assert_eq!(printed(dir.path(), &["transcribe", "tree"]), expected);
+    assert_eq!(printed(dir.path(), &["transcribe", "tree", "--stream"]), expected);
+    printed(dir.path(), &["transcribe", "tree", "--out", "texts"]);
+    for (file, text) in [("one/x.txt", &a), ("two/x.txt", &b), ("two/y.txt", &b)] {
+        assert_eq!(fs::read_to_string(dir.path().join("texts").join(file)).unwrap().trim(), text, "{file}");
+    }
+    printed(dir.path(), &["transcribe", "tree/one/x.wav", "tree/two/x.wav", "--out", "named"]);
+    assert!(dir.path().join("named/tree/one/x.txt").is_file() && dir.path().join("named/tree/two/x.txt").is_file());
+    let json = printed(dir.path(), &["transcribe", "tree", "--format", "json"]);
+    assert!(json.contains("\"id\":\"two/x\"") && json.contains("\"path\":\"tree/two/x.wav\""), "{json}");
+}
+
+#[test]
+fn an_id_is_one_field_and_cannot_lead_out_of_the_directory() {
+    let dir = workplace();
+    let line = r#"{"id":"../up\u001b[31m\nx y","audio_filepath":"a.wav","text":""}"#;
+    fs::write(dir.path().join("list.jsonl"), line).unwrap();
+    let text = printed(dir.path(), &["transcribe", "list.jsonl"]);
+    assert!(text.starts_with("../up%1B[31m%0Ax%20y ") && text.lines().count() == 1, "{text}");
+    printed(dir.path(), &["transcribe", "list.jsonl", "--out", "out"]);
+    assert!(dir.path().join("out/%2E./up%1B[31m%0Ax y.txt").is_file());
+}
+
+#[test]
+fn commands_in_a_list_are_refused_and_counted() {
+    let dir = workplace();
+    let lines: String = (1..=6).map(|n| format!("u{n} sox x{n}.wav -t wav - |\n")).collect();
+    fs::write(dir.path().join("wav.scp"), format!("{lines}a a.wav\n")).unwrap();
+    let output = srf(dir.path(), &["transcribe", "wav.scp"]);
+    assert_eq!((output.status.code(), stdout(&output).lines().count()), (Some(1), 1));
+    let message = stderr(&output);
+    assert!(
+        message.contains("`srf prepare kaldi --allow-commands` runs") && message.contains("3 more like"),
+        "{message}"
+    );
+}
+
 #[test]
 fn channels_are_mixed_with_a_note_split_or_chosen() {
     let dir = workplace();
@@ -162,6 +283,24 @@ fn many_recordings_are_told_by_name_on_any_number_of_threads() {
 }
 
 #[test]
+fn voice_activity_detection_ends_utterances_at_silence_in_files_and_streams() {
+    let dir = workplace();
+    let silence = vec![0.0; 32_000];
+    let long = [tiny::sound(1, 32_000), silence.clone(), tiny::sound(2, 32_000), silence].concat();
+    tiny::save(&dir.path().join("long.wav"), &long, 16_000);
+    let json = |more: &[&str]| printed(dir.path(), &[&["transcribe", "long.wav", "-f", "json"], more].concat());
+    assert!(json(&["--vad"]).contains("\"ended_by\":\"vad\"") && !json(&[]).contains("\"vad\""));
+    let text = |more: &[&str]| printed(dir.path(), &[&["transcribe", "long.wav", "--vad"], more].concat());
+    assert_eq!(text(&["--stream"]), text(&[]));
+    assert_eq!(text(&["--vad-threshold", "90"]).trim(), "", "nothing is 90 dB above silence");
+    printed(dir.path(), &["verify-stream", "-m", "model", "long.wav", "--vad", "--random", "3"]);
+    let without = srf(dir.path(), &["transcribe", "long.wav", "--vad-pad", "1"]);
+    assert_eq!(without.status.code(), Some(2));
+    let negative = srf(dir.path(), &["transcribe", "long.wav", "--vad", "--vad-pad=-1"]);
+    assert!(stderr(&negative).contains("the padding is -1, expected 0 to 3600 s"), "{}", stderr(&negative));
+}
+
+#[test]
 fn every_format_is_written_to_stdout_or_to_files() {
     let dir = workplace();
     for format in ["text", "json", "ctm", "trn", "srt", "vtt", "textgrid", "csv"] {
@@ -178,11 +317,9 @@ fn every_format_is_written_to_stdout_or_to_files() {
 #[test]
 fn json_tells_evidence_and_in_a_stream_the_delay_of_every_token() {
     let dir = workplace();
-    let object = |args: &[&str]| -> serde_json::Value { serde_json::from_str(&printed(dir.path(), args)).unwrap() };
-    let file = object(&["transcribe", "a.wav", "--format", "json", "--nbest", "3"]);
-    let text = file.to_string();
+    let text = printed(dir.path(), &["transcribe", "a.wav", "--format", "json", "--nbest", "3"]);
     assert!(text.contains("coupling_mass") && !text.contains("algorithmic_ms"), "{text}");
-    let stream = object(&["transcribe", "a.wav", "--format", "json", "--stream"]).to_string();
+    let stream = printed(dir.path(), &["transcribe", "a.wav", "--format", "json", "--stream"]);
     // 19 frames of look-ahead and half a window, as `srf info` says.
     assert!(stream.contains("\"algorithmic_ms\":202.5"), "{stream}");
     assert!(printed(dir.path(), &["info", "model"]).contains("delay            202.5 ms"));

@@ -13,6 +13,11 @@ fn every_shell_gets_a_script_that_knows_commands_and_values() {
         assert!(status.success(), "{shell}");
         let script = String::from_utf8_lossy(&stdout).into_owned();
         assert!(script.contains("prepare"), "{shell}");
+        for values in
+            ["\"phones chars words bpe\"", "\"61 48 39\"", "\"timit48 timit39 shared37\"", "\"text json ctm trn"]
+        {
+            assert!(shell != "bash" || script.contains(values), "{values}");
+        }
         // PowerShell's script has names of options only.
         assert!(
             shell == "powershell" || shell == "elvish" || script.contains("textgrid"),

@@ -349,6 +349,29 @@ fn the_average_of_a_checkpoints_epochs_is_the_finished_model_and_others_are_refu
     assert!(stderr(&many).contains("keeps 2 epochs, 9 were asked for"), "{}", stderr(&many));
 }
 
+/// Without a terminal; the recordings have 16 kHz.
+#[test]
+fn characters_are_measured_twice_lines_come_within_an_epoch_and_low_rates_are_reported() {
+    let dir = tempfile::tempdir().unwrap();
+    let corpus = dir.path().join("corpus");
+    let size = ["--hours", "0.02", "--speakers", "4", "--units", "chars"];
+    assert!(srf(&["-q", "prepare", "builtin", path(&corpus)]).args(size).status().unwrap().success());
+    fs::write(dir.path().join("tiny.toml"), RECIPE).unwrap();
+    let run = |name: &str, more: &[&str]| {
+        let done = train_in(dir.path(), &dir.path().join(name), &[&["--epochs", "1"], more].concat()).output().unwrap();
+        assert!(done.status.success(), "{}", stderr(&done));
+        stderr(&done)
+    };
+    let said = run("often", &["--log-every", "0", "features.sample_rate_hz=22050"]);
+    let epoch = said.lines().find(|line| line.starts_with("epoch   1: loss")).unwrap();
+    assert!(epoch.contains(", WER ") && epoch.contains(", CER "), "{epoch}");
+    let within = |said: &str| said.lines().filter(|line| line.starts_with("epoch 1/1: loss")).count();
+    assert!(2 < within(&said), "{said}");
+    assert!(said.contains("recordings have a sample rate below the model's 22050 Hz"), "{said}");
+    let said = run("seldom", &[]);
+    assert!(within(&said) == 0 && !said.contains("sample rate below"), "{said}");
+}
+
 #[test]
 fn a_folder_that_no_training_wrote_is_refused() {
     let dir = tempfile::tempdir().unwrap();

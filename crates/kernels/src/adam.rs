@@ -44,6 +44,7 @@ pub(crate) fn update<E: Element>(adam: Adam, gradient: &[E], m: &mut [E], v: &mu
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::with_threads;
 
     #[test]
     fn every_row_gives_the_bits_of_the_definition_whatever_the_threads() {
@@ -52,8 +53,7 @@ mod tests {
         let constants = Adam { beta1: 0.9, beta2: 0.98, epsilon: 1e-9, step: 1e-3 };
         let run = |kernels: &Kernels<f32>, n_threads: usize| {
             let (mut x, mut m, mut v) = (vec![0.5; n], vec![0.1; n], vec![0.2; n]);
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
-            pool.install(|| adam(kernels, constants, &gradient, &mut m, &mut v, &mut x));
+            with_threads(n_threads, || adam(kernels, constants, &gradient, &mut m, &mut v, &mut x));
             (x, m, v)
         };
         let expected = run(&f32::rows()[0], 1);

@@ -8,8 +8,6 @@
 //! one and all at once give the same bits; the backward pass, which only training uses, need not.
 //! A product runs on one thread: threads belong to the caller.
 
-use gemm::Parallelism;
-
 use crate::conv::pack_panels;
 use crate::conv::tiles::{Grid, Panels, Segment, Steps, sweep};
 use crate::element::accumulate;
@@ -164,6 +162,12 @@ pub fn product_into<E: Element>(
     let [m, n, k] = shape;
     let holds = n <= row && View { data: out, row, col: 1 }.holds(m, n);
     assert!(a.holds(m, k) && b.holds(k, n) && holds, "product: {m} x {k} by {k} x {n} beyond a slice");
+    multiply(shape, a, b, adds, out, row);
+}
+
+/// [`product_into`] after its checks.
+#[cfg(not(target_arch = "wasm32"))]
+fn multiply<E: Element>([m, n, k]: [usize; 3], a: View<'_, E>, b: View<'_, E>, adds: bool, out: &mut [E], row: usize) {
     let strides = [a.col, a.row, b.col, b.row].map(|stride| stride as isize);
     let kept = if adds { E::ONE } else { E::ZERO };
     // SAFETY: BOUNDS, the three matrices lie inside their slices as asserted.
@@ -187,8 +191,26 @@ pub fn product_into<E: Element>(
             false,
             false,
             false,
-            Parallelism::None,
+            gemm::Parallelism::None,
         );
+    }
+}
+
+/// [`product_into`] after its checks, as loops: `gemm` has no vectors for WebAssembly and is large.
+#[cfg(target_arch = "wasm32")]
+fn multiply<E: Element>([m, n, k]: [usize; 3], a: View<'_, E>, b: View<'_, E>, adds: bool, out: &mut [E], row: usize) {
+    for (i, out) in out.chunks_mut(row.max(1)).take(m).enumerate() {
+        let out = &mut out[..n];
+        if !adds {
+            out.fill(E::ZERO);
+        }
+        for l in 0..k {
+            let factor = a.data[i * a.row + l * a.col];
+            let b = b.data[l * b.row..].iter().step_by(b.col);
+            for (out, &b) in out.iter_mut().zip(b) {
+                *out += factor * b;
+            }
+        }
     }
 }
 

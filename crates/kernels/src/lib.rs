@@ -2,7 +2,7 @@
 //!
 //! Each operation has one definition in plain Rust, generic over [`Element`] (`f32` and `f64`), the row `scalar` of
 //! the table of [`Kernels`].
-//! The other rows (`avx2`, `avx512`, `neon`) are optimizations of it for `f32`, found at run time; one suite of tests
+//! The other rows (`avx2`, `avx512`, `neon`, `simd128`) are optimizations of it for `f32`, found at run time; one suite of tests
 //! runs on every row. The environment variable `SRF_ISA` picks a row by name, see [`isa`].
 //! No operation allocates anything the size of its data, and none depends on the number of threads or on the other
 //! utterances of a batch: the same utterance gives the same bits.

@@ -21,7 +21,7 @@ pub(crate) trait Vector: Copy {
     fn sub(self, other: Self) -> Self;
     fn mul(self, other: Self) -> Self;
     fn div(self, other: Self) -> Self;
-    /// `self * factor + addend`, rounded once.
+    /// `self * factor + addend`, rounded once where the instruction set has such an operation (all but WebAssembly's).
     fn mul_add(self, factor: Self, addend: Self) -> Self;
     fn max(self, other: Self) -> Self;
     fn sqrt(self) -> Self;
@@ -71,11 +71,12 @@ const LN_2: [f32; 2] = [0.693_359_4, -2.121_944_4e-4];
 /// e^r is about 1 + r + r² times the polynomial with these coefficients, the highest first, for |r| up to ln 2 / 2.
 const EXP: [f32; 6] = [1.987_569_1e-4, 1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5];
 
+/// Numbers this large have no fraction: added, it rounds to a whole number, which then stands in the lowest bits.
+const WHOLE: f32 = 12_582_912.0;
+
 /// e^x by the steps of [`Vector::exp`], for loops that the compiler turns into vectors.
 #[inline(always)]
 pub(crate) fn exp(x: f32) -> f32 {
-    // Numbers this large have no fraction: added, it rounds to a whole number, which then stands in the lowest bits.
-    const WHOLE: f32 = 12_582_912.0;
     let x = x.clamp(-87.0, 88.0);
     let shifted = x * std::f32::consts::LOG2_E + WHOLE;
     let n = shifted - WHOLE;
@@ -282,5 +283,61 @@ pub(crate) mod arm {
     fn scale_128(x: float32x4_t, n: float32x4_t) -> float32x4_t {
         let shifted = vshlq_n_s32::<23>(vcvtnq_s32_f32(n));
         vreinterpretq_f32_s32(vaddq_s32(vreinterpretq_s32_f32(x), shifted))
+    }
+}
+
+#[cfg(target_arch = "wasm32")]
+pub(crate) mod wasm {
+    //! WebAssembly's SIMD (4 lanes); it has no fused product, so that [`Vector::mul_add`] rounds twice.
+
+    #![allow(clippy::wildcard_imports)] // as above
+
+    use std::arch::wasm32::*;
+
+    use super::Vector;
+
+    vector!(F32x4, v128, 4, splat: f32x4_splat, load: |from: *const f32| v128_load(from.cast()),
+        store: |to: *mut f32, x| v128_store(to.cast(), x),
+        of one: { sqrt: f32x4_sqrt, round: f32x4_nearest },
+        // `f32x4_max` would treat NaN and signed zeros as IEEE 754 does, in several instructions.
+        of two: { add: f32x4_add, sub: f32x4_sub, mul: f32x4_mul, div: f32x4_div, max: f32x4_pmax, scale: scale_128 },
+        mul_add: |a, b, c| f32x4_add(f32x4_mul(a, b), c), any_gt: |a, b| v128_any_true(f32x4_gt(a, b)),
+        to one float: { sum: sum_128, largest: max_128 }, sum4: sum4_128, prefetch: |_| ());
+
+    /// Adds `n` to the exponent bits of `x`.
+    #[inline]
+    #[target_feature(enable = "simd128")]
+    fn scale_128(x: v128, n: v128) -> v128 {
+        // As in `exp`: added to a number without a fraction, `n` stands in its lowest bits. A conversion to integers
+        // would take several instructions, because it must saturate.
+        let shifted = i32x4_shl(f32x4_add(n, f32x4_splat(super::WHOLE)), 23);
+        i32x4_add(x, shifted)
+    }
+
+    #[inline]
+    #[target_feature(enable = "simd128")]
+    fn sum_128(x: v128) -> f32 {
+        let two = f32x4_add(x, i32x4_shuffle::<2, 3, 0, 1>(x, x));
+        f32x4_extract_lane::<0>(f32x4_add(two, i32x4_shuffle::<1, 0, 3, 2>(two, two)))
+    }
+
+    /// Pairs of vectors are added in interleaved order, so that four sums need little more than one.
+    #[inline]
+    #[target_feature(enable = "simd128")]
+    fn sum4_128([a, b, c, d]: [v128; 4]) -> [f32; 4] {
+        let ab = f32x4_add(i32x4_shuffle::<0, 4, 1, 5>(a, b), i32x4_shuffle::<2, 6, 3, 7>(a, b));
+        let cd = f32x4_add(i32x4_shuffle::<0, 4, 1, 5>(c, d), i32x4_shuffle::<2, 6, 3, 7>(c, d));
+        let four = f32x4_add(i32x4_shuffle::<0, 1, 4, 5>(ab, cd), i32x4_shuffle::<2, 3, 6, 7>(ab, cd));
+        let mut sums = [0.0; 4];
+        // SAFETY: BOUNDS, the array has room for the four lanes.
+        unsafe { v128_store(sums.as_mut_ptr().cast(), four) };
+        sums
+    }
+
+    #[inline]
+    #[target_feature(enable = "simd128")]
+    fn max_128(x: v128) -> f32 {
+        let two = f32x4_pmax(x, i32x4_shuffle::<2, 3, 0, 1>(x, x));
+        f32x4_extract_lane::<0>(f32x4_pmax(two, i32x4_shuffle::<1, 0, 3, 2>(two, two)))
     }
 }

@@ -113,7 +113,7 @@ macro_rules! table {
         #[derive(Clone, Copy)]
         #[allow(clippy::type_complexity)] // each signature stands once, in the list
         pub struct Kernels<E> {
-            /// The instruction set: `scalar`, `avx2`, `avx512` or `neon`.
+            /// The instruction set: `scalar`, `avx2`, `avx512`, `neon` or `simd128`.
             pub name: &'static str,
             $($(#[$doc])* pub $name: fn($($type),*),)*
         }
@@ -166,8 +166,11 @@ macro_rules! enabled {
             fn enabled($($arg: $type),*) {
                 $body($($arg),*);
             }
-            // SAFETY: ISA.
-            unsafe { enabled($($arg),*) }
+            // SAFETY: ISA. WebAssembly checks it when a module is loaded, and calls need no `unsafe`.
+            #[allow(unused_unsafe)]
+            unsafe {
+                enabled($($arg),*);
+            }
         }
     };
 }
@@ -188,9 +191,11 @@ operations!(row avx2 "avx2,fma" crate::simd::x86::F32x8, 2);
 operations!(row avx512 "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma" crate::simd::x86::F32x16, 4);
 #[cfg(target_arch = "aarch64")]
 operations!(row neon "neon" crate::simd::arm::F32x4, 4);
+#[cfg(target_arch = "wasm32")]
+operations!(row simd128 "simd128" crate::simd::wasm::F32x4, 2);
 
 /// The names of all rows that the program may have, whatever the processor.
-const NAMES: [&str; 4] = ["scalar", "avx2", "avx512", "neon"];
+const NAMES: [&str; 5] = ["scalar", "avx2", "avx512", "neon", "simd128"];
 
 /// The rows for `f32` that this processor can run, the definition first and the fastest last; found once.
 pub(crate) fn rows_f32() -> &'static [Kernels<f32>] {
@@ -210,6 +215,9 @@ pub(crate) fn rows_f32() -> &'static [Kernels<f32>] {
         }
         #[cfg(target_arch = "aarch64")]
         rows.push(neon::kernels());
+        // A module with these instructions does not load at all where they are missing.
+        #[cfg(target_arch = "wasm32")]
+        rows.push(simd128::kernels());
         rows
     })
 }

@@ -1,4 +1,4 @@
-//! Reproducible random numbers for the tests of this crate.
+//! Reproducible random numbers and pools of threads for the tests of this crate.
 
 use srf_base::random::SplitMix64;
 
@@ -22,4 +22,12 @@ impl Random {
         let mut number = || (self.0.next_u64() >> 11) as f64 / (1u64 << 52) as f64 - 1.0;
         (0..n).map(|_| E::from_f64(number() * scale)).collect()
     }
+}
+
+/// Runs `run` on `n_threads` threads, on WebAssembly on the only one there is.
+pub(crate) fn with_threads<R: Send>(n_threads: usize, run: impl FnOnce() -> R + Send) -> R {
+    if cfg!(target_family = "wasm") {
+        return run();
+    }
+    rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap().install(run)
 }

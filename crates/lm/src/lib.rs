@@ -214,6 +214,27 @@ pub fn estimate(texts: Vec<Text>, options: &Options, out: &mut impl Write) -> Re
 }
 
 /// Like [`estimate`], compressed by gzip.
+///
+/// ```
+/// use srf_lm::{MIN_MEMORY, MAX_ORDER, Options, OrderSummary, Summary, Text, Words, estimate_gzip};
+///
+/// let text = Text::new("corpus", "a b a\nb a\n".as_bytes());
+/// let options = Options {
+///     order: 2.min(MAX_ORDER),
+///     words: Words::MostFrequent(1000),
+///     // Two sentences are too few to estimate discounts from.
+///     fallback_discounts: Some([0.5, 1.0, 1.5]),
+///     memory: MIN_MEMORY,
+///     ..Options::default()
+/// };
+/// let mut arpa = Vec::new();
+/// let summary: Summary = estimate_gzip(vec![text], &options, &mut arpa)?;
+/// assert_eq!((summary.n_sentences, summary.n_words), (2, 5));
+/// for OrderSummary { n_kept, discounts, .. } in &summary.orders {
+///     println!("{n_kept} n-grams, discounts {discounts:?}");
+/// }
+/// # Ok::<(), srf_lm::EstimateError>(())
+/// ```
 pub fn estimate_gzip(texts: Vec<Text>, options: &Options, out: &mut impl Write) -> Result<Summary, EstimateError> {
     let mut encoder = GzEncoder::new(out, Compression::default());
     let summary = estimate(texts, options, &mut encoder)?;

@@ -5,6 +5,85 @@
 //! An unknown key, a value of the wrong kind and a value out of bounds are each reported in one line with the place,
 //! what was found and what was expected.
 //! Nothing that is sized by a checked configuration grows beyond the stated limits.
+//!
+//! ```
+//! use std::path::Path;
+//! use srf_model::config::{
+//!     AdamConfig, AugmentConfig, CapsuleShape, CnnConfig, Couplings, Gradient, Initializer, InvalidConfig, KappaStep,
+//!     LstmConfig, MAX_PARAMETERS, MaskConfig, ModelConfig, NoiseConfig, Override, OverrideError, PADDING_CLASS, PerLayer,
+//!     ReadConfigError, Recipe, RoomsConfig, Routing, ScheduleConfig, SrfConfig, Start, TrainingConfig, TransformerConfig,
+//! };
+//!
+//! let text = r#"
+//!     [model]
+//!     architecture = "srf"
+//!     classes = 41
+//!     hidden_height = [30, 20, 20, 20, 20, 20]
+//!
+//!     [training]
+//!     epochs = 10
+//!     batch_frames = 7000
+//!     schedule.constant.rate = 1e-4
+//! "#;
+//! let path = Path::new("mine.toml");
+//! let recipe = Recipe::parse(text, path)?;
+//! recipe.validate()?;
+//! let ModelConfig::Srf(SrfConfig { hidden_height, routing, .. }) = &recipe.model else { unreachable!() };
+//! assert_eq!((hidden_height.at(1), *routing), (20, Routing::Sdr));
+//!
+//! // As `srf train mine.toml model.iterations=2` does it.
+//! let change: Override = "model.iterations=2".parse()?;
+//! let changed = Recipe::parse_with(text, path, &[change], 41)?;
+//! let (key, before, after) = Recipe::first_difference(&recipe.format(), &changed.format()).expect("one key differs");
+//! assert_eq!((key.as_str(), before.as_str(), after.as_str()), ("model.iterations", "1", "2"));
+//! let wrong = Recipe::load_with(path, &[], 41);
+//! assert!(matches!(wrong, Err(OverrideError::Recipe(ReadConfigError::Io { .. }))), "there is no such file");
+//!
+//! // The same in code.
+//! let srf = SrfConfig {
+//!     layers: 3,
+//!     hidden_height: PerLayer::Each(vec![30, 20]),
+//!     couplings: Couplings::MinMax,
+//!     start: Start::Learned,
+//!     initializer: Initializer::Normal,
+//!     gradient: Gradient { through_time: false, ..Gradient::default() },
+//!     ..SrfConfig::new(41)
+//! };
+//! let last: CapsuleShape = srf.capsule_shape(2);
+//! assert!(last.is_last && PADDING_CLASS < last.out_height);
+//! assert_eq!((last.window(), last.n_inputs(), srf.capsule_shapes().len()), (3, 60, 3));
+//! assert_eq!(srf.flat_width(), srf.conv_widths()[2] * srf.filters);
+//! let training = TrainingConfig {
+//!     augment: AugmentConfig {
+//!         speeds: vec![0.9, 1.0, 1.1],
+//!         rooms: Some(RoomsConfig { probability: 0.5, min_t60_s: 0.1, max_t60_s: 0.6 }),
+//!         noise: Some(NoiseConfig { probability: 0.5, min_snr_db: 5.0, max_snr_db: 20.0 }),
+//!         telephone: 0.1,
+//!         masks: Some(MaskConfig { n_bands: 2, max_bins: 6, n_stretches: 2, max_frames: 30, max_percent: 20 }),
+//!     },
+//!     adam: AdamConfig::default(),
+//!     schedule: ScheduleConfig::Warmup {
+//!         steps: 4000,
+//!         dimension: 1,
+//!         kappa: vec![KappaStep { from_epoch: 1, value: 1e-3 }],
+//!     },
+//!     ..recipe.training.expect("the recipe has it")
+//! };
+//! training.validate()?;
+//! let error = TrainingConfig { epochs: 0, ..training }.validate().err();
+//! assert!(matches!(error, Some(InvalidConfig { key, .. }) if key == "training.epochs"));
+//!
+//! // The networks that the paper compares with.
+//! for model in [
+//!     ModelConfig::Lstm(LstmConfig::new(41)),
+//!     ModelConfig::Cnn(CnnConfig::new(41)),
+//!     ModelConfig::Transformer(TransformerConfig::new(41)),
+//! ] {
+//!     println!("{}: {} parameters", model.architecture(), model.parameters().total);
+//!     assert!(model.with_classes(1000).parameters().total < MAX_PARAMETERS);
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod baselines;
 mod error;
@@ -26,7 +105,9 @@ pub use srf::{
     CapsuleShape, Couplings, Dropout, Gradient, Initializer, PADDING_CLASS, PerLayer, Routing, SrfConfig, Start,
 };
 pub use srf_audio::features::{Cmvn, FeaturesConfig};
-pub use training::{AdamConfig, AugmentConfig, KappaStep, MaskConfig, NoiseConfig, ScheduleConfig, TrainingConfig};
+pub use training::{
+    AdamConfig, AugmentConfig, KappaStep, MaskConfig, NoiseConfig, RoomsConfig, ScheduleConfig, TrainingConfig,
+};
 
 use std::path::Path;
 

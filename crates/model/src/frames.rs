@@ -25,6 +25,31 @@ pub struct Span {
 ///
 /// # Shapes
 /// - each utterance `[before + n_frames + after][width]`, one after another; the frames before and after are zero
+///
+/// ```
+/// use srf_model::frames::{Frames, Span};
+///
+/// // Two utterances of 3 and 1 frames of two values, with a zero frame before and after each.
+/// let mut x: Frames<f32> = Frames::new(2, [1, 1]);
+/// x.resize_for([3, 1]);
+/// x.each_real_mut().into_iter().for_each(|frames| frames.fill(1.0));
+/// assert_eq!((x.n_utterances(), x.n_frames(), x.lengths()), (2, 4, &[3, 1][..]));
+/// assert_eq!((x.real(1), x.padded(1)), (&[1.0, 1.0][..], &[0.0, 0.0, 1.0, 1.0, 0.0, 0.0][..]));
+/// x.each_padded_mut()[0][2..4].fill(5.0);
+/// assert_eq!(x.part(Span { utterance: 0, first: 0, n: 1 }), [5.0, 5.0]);
+///
+/// // Work in blocks of time that do not depend on the number of threads.
+/// assert_eq!(x.spans(2).len(), 3);
+/// assert_eq!(x.blocks_mut(2).len(), 3);
+/// assert!(x.n_block() > 0);
+/// x.each_block(|_, values| values.iter_mut().for_each(|value| *value *= 2.0));
+///
+/// let mut y = Frames::new(4, [0, 0]);
+/// y.resize_like(&x);
+/// assert_eq!(y.all_mut().map(|values| values.len()), Some(4 * 4), "all frames are real without margins");
+/// y.reshape(1, [0, 0]);
+/// assert_eq!(y.n_utterances(), 0);
+/// ```
 #[derive(Clone)]
 pub struct Frames<E> {
     width: usize,

@@ -8,6 +8,119 @@
 //! Work is split by utterances, or by fixed blocks of time where every frame is treated by itself; sums are taken in
 //! the order of utterances. Results therefore depend neither on the number of threads nor, in inference, on the rest
 //! of the batch.
+//!
+//! A network of one's own: a block of layers, and a chain of such blocks.
+//!
+//! ```
+//! use srf_kernels::Element;
+//! use srf_model::frames::Frames;
+//! use srf_model::layers::{Backward, Dense, Forward, LayerNorm, Wanted, relu_backward, relu_forward};
+//! use srf_model::network::{Block, Mode, Network};
+//! use srf_model::params::Plan;
+//!
+//! struct Perceptron {
+//!     dense: Dense<f32>,
+//!     norm: LayerNorm<f32>,
+//!     hidden: Frames<f32>,
+//!     normed: Frames<f32>,
+//! }
+//!
+//! impl Perceptron {
+//!     fn new(plan: &mut Plan, n_in: usize, n_out: usize) -> Self {
+//!         Self {
+//!             dense: Dense::new(plan.layer("fc", &[n_out]), n_in, n_out),
+//!             norm: LayerNorm::new(plan.layer("ln", &[n_out]), n_out, 1e-3),
+//!             hidden: Frames::new(n_out, [0, 0]),
+//!             normed: Frames::new(n_out, [0, 0]),
+//!         }
+//!     }
+//! }
+//!
+//! impl Block<f32> for Perceptron {
+//!     fn forward(&mut self, pass: &mut Forward<'_, f32>, x: &Frames<f32>) {
+//!         self.dense.forward(pass, x, &mut self.hidden);
+//!         relu_forward(&mut self.hidden);
+//!         self.norm.forward(pass, &self.hidden, &mut self.normed);
+//!     }
+//!
+//!     fn output(&self) -> &Frames<f32> {
+//!         &self.normed
+//!     }
+//!
+//!     fn backward(&mut self, pass: &mut Backward<'_, f32>, x: &Frames<f32>, d_y: &mut Frames<f32>, d_x: Wanted<'_, f32>) {
+//!         self.norm.backward(pass, &self.hidden, d_y);
+//!         relu_backward(&self.hidden, d_y);
+//!         let mut unused = Frames::new(x.width(), [0, 0]);
+//!         self.dense.backward(pass, x, d_y, d_x.unwrap_or(&mut unused));
+//!     }
+//! }
+//!
+//! let mut plan = Plan::new(3);
+//! let block = Perceptron::new(&mut plan, 3, 5);
+//! let (mut net, layout) = Network::from_blocks(plan, [0, 0], vec![Box::new(block)]);
+//! let mut values: Vec<f32> = (0..layout.n_values()).map(|n| (n as f32 * 0.7).sin()).collect();
+//! let mut x = Frames::new(3, net.margin());
+//! x.resize_for([2]);
+//! x.real_mut(0).copy_from_slice(&[0.1, 0.2, 0.3, 0.4, 0.5, 0.6]);
+//! assert_eq!(net.forward(&mut values, Mode::default(), &x).real(0).len(), 2 * 5);
+//! ```
+//!
+//! The other layers are made in the same way; see the files in `network/` for how they are put together.
+//!
+//! ```
+//! use srf_kernels::Conv;
+//! use srf_model::config::SrfConfig;
+//! use srf_model::frames::Frames;
+//! use srf_model::layers::{
+//!     Attention, BatchNorm, Capsules, ConvMaxout, Decisions, Dense, Dropout, Encapsulate, Lengths, MaxPool, Positions,
+//!     Workspace, copy, maxout_backward, maxout_forward, router,
+//! };
+//! use srf_model::network::ConvStack;
+//! use srf_model::params::{Params, Plan};
+//!
+//! let config = SrfConfig { layers: 1, primary_height: 2, ..SrfConfig::new(5) };
+//! let mut plan = Plan::new(config.features);
+//! let stack = ConvStack::<f32>::new(&mut plan, config.features, 2, 0.1, [0, 0]).with_statistics(true);
+//! let mut stack = stack.with_dropout(Dropout::new(0.1, 3));
+//! let dense: Dense<f32> = Dense::without_bias(plan.layer("proj", &[2]), 8, 2);
+//! let mut scope = plan.layer("block", &[8]);
+//! let qkv: Dense<f32> = Dense::side_by_side(&mut scope, &["q", "k", "v"], 8, 8);
+//! let attention: Attention<f32> = Attention::new(&mut scope, [8, 2], true, (0.0, 7));
+//! let capsules: Capsules<f32> = Capsules::new(plan.layer("caps1", &[5, 8]), &config, config.capsule_shape(0));
+//! let mut primary: Encapsulate<f32> = Encapsulate::new(plan.layer("encaps", &[2, 8]), [2, 8], (0.0, 8));
+//! let conv = Conv { kernel: [3, 3], stride: [1, 1], n_freq: 4, pad_freq: [1, 1], n_channels: 1, n_filters: 2 };
+//! let halves: ConvMaxout<f32> = ConvMaxout::halves(plan.layer("conv", &[4, 2]), conv, [1, 1], (0.0, 9));
+//! assert_eq!(halves.n_frames_out(10), 10);
+//! let mut norm: BatchNorm<f32> = BatchNorm::new(plan.layer("bn", &[2]), 2);
+//! let params = Params::<f32>::zeros(plan.finish().into());
+//!
+//! // Weights in the order that streams want.
+//! let (trained, statistics) = params.values.split_at(params.layout.n_trainable());
+//! let _ = (dense.packed(trained), capsules.packed(trained), primary.packed(trained));
+//! let _ = (stack.packed(trained, statistics), norm.scale_and_shift(trained, statistics));
+//! assert_eq!(router::<f32>(&config, config.capsule_shape(0)).routing().n_out, 5);
+//! assert!(capsules.decisions().iter().all(|decisions: &Decisions<f32>| decisions.couplings.is_empty()));
+//! assert_eq!(primary.unsquashed().n_utterances(), 0);
+//!
+//! // Layers without parameters.
+//! let mut x: Frames<f32> = Frames::new(4, [0, 0]);
+//! x.resize_for([1]);
+//! x.real_mut(0).copy_from_slice(&[1.0, 4.0, 3.0, 2.0]);
+//! let mut y = Frames::new(2, [0, 0]);
+//! maxout_forward(&x, &mut y);
+//! assert_eq!(y.real(0), [3.0, 4.0], "the larger of both halves");
+//! let (d_y, mut d_x) = (y.clone(), Frames::new(4, [0, 0]));
+//! maxout_backward(&x, &d_y, &mut d_x);
+//! MaxPool::new(1, 2).forward(&x, &mut y);
+//! assert_eq!(y.real(0), [4.0, 3.0], "the larger of two neighbours");
+//! Positions::new(4).forward(&mut x);
+//! let mut copied = Frames::new(4, [0, 0]);
+//! copy(&x, &mut copied);
+//! Lengths::new(2).forward(&x, &mut y);
+//! // Scratch memory that the passes of all layers share.
+//! let workspace = Workspace::<f32>::default();
+//! # let _ = (attention, qkv, workspace);
+//! ```
 
 mod attention;
 mod capsules;

@@ -7,6 +7,42 @@
 //! # Shapes
 //! - in: frames of `[features]` with [`Network::margin`], out: ceil(n / [`Network::frames_per_slice`]) slices of
 //!   `[classes]` for n frames
+//!
+//! ```
+//! use std::sync::Arc;
+//! use srf_model::config::{AdamConfig, ModelConfig, SrfConfig};
+//! use srf_model::frames::Frames;
+//! use srf_model::network::{BatchLoss, CtcLoss, DropoutSeed, Mode, Network};
+//! use srf_model::optim::{Adam, clip_norm, global_norm};
+//! use srf_model::params::Params;
+//!
+//! let srf = SrfConfig { features: 8, filters: 2, layers: 1, primary_height: 2, ..SrfConfig::new(4) };
+//! let (mut net, layout) = Network::<f32>::new(&ModelConfig::Srf(srf));
+//! let mut params = Params::initialize(Arc::new(layout), 1);
+//! let mut adam = Adam::new(AdamConfig::default(), params.layout.n_trainable());
+//!
+//! // Two utterances of 24 and 16 frames, with their labels.
+//! let mut x = Frames::new(8, net.margin());
+//! x.resize_for([24, 16]);
+//! x.each_real_mut().into_iter().for_each(|frames| frames.iter_mut().enumerate().for_each(|(n, v)| *v = (n as f32).sin()));
+//! let labels: [&[u32]; 2] = [&[1, 2], &[2]];
+//! for step in 0..3 {
+//!     let dropout = Some(DropoutSeed { seed: step, utterances: &[0, 1] });
+//!     let mode = Mode { uses_batch_statistics: true, dropout, keeps_decisions: true };
+//!     net.forward(&mut params.values, mode, &x);
+//!     let loss: &BatchLoss<f32> = net.loss(&labels);
+//!     assert!(loss.losses.iter().all(|loss| matches!(loss, CtcLoss::Value(_))));
+//!     println!("step {step}: loss {:?}", loss.mean());
+//!     let mut gradient = vec![0.0; params.layout.n_trainable()];
+//!     net.backward(&params.values, mode, &x, &mut gradient);
+//!     clip_norm(&mut gradient, 5.0);
+//!     assert!(global_norm(&gradient) <= 5.0 + 1e-3);
+//!     adam.update(params.trainable_mut(), &gradient, 1e-3);
+//! }
+//! assert_eq!(net.logits().lengths(), [24, 16].map(|n: usize| n.div_ceil(net.frames_per_slice())));
+//! assert_eq!(net.decisions(0).len(), 2);
+//! assert!(net.activation("caps1").is_some());
+//! ```
 
 mod cnn;
 mod conv_stack;

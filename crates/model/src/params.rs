@@ -4,6 +4,31 @@
 //! parameters, products and context on the way; the finished [`Layout`] is therefore also the summary of the network.
 //! Trainable tensors come first, in the order of the network; the moving statistics of the batch norms come last, so
 //! that a gradient or an optimizer's state is one buffer over the first [`Layout::n_trainable`] numbers.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use srf_model::params::{Init, Params, Plan, Scope, Slot};
+//!
+//! // A layer of one's own registers its tensors and says what it costs and reads.
+//! let mut plan = Plan::new(40);
+//! let mut scope: Scope<'_> = plan.layer("mine", &[8]);
+//! let kernel: Slot = scope.kernel("kernel", &[40, 8]);
+//! let bias = scope.trainable("bias", &[8], Init::Zeros);
+//! scope.statistic("mean", &[8], Init::Ones);
+//! scope.add_products(40 * 8);
+//! scope.add_products_per_pair(0);
+//! scope.reads([Some(1), Some(2)]);
+//! scope.strides(2);
+//! let layout = plan.finish();
+//! assert_eq!((layout.n_values(), layout.n_trainable(), layout.frames_per_slice()), (336, 328, 2));
+//! assert_eq!(layout.context(), [Some(1), Some(2)]);
+//!
+//! let mut params = Params::<f32>::initialize(Arc::new(layout), 1);
+//! params.tensor_mut("mine.bias").expect("it was registered").fill(0.5);
+//! assert_eq!(bias.of(&params.values), [0.5; 8]);
+//! let [weights, biases] = Slot::disjoint_mut([kernel, bias], &mut params.values);
+//! assert_eq!((weights.len(), biases.len()), (320, 8));
+//! ```
 
 #[cfg(test)]
 mod tests;

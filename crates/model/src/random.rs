@@ -6,6 +6,17 @@
 //! The key is the seed; the upper half of the counter is the stream, the lower half counts its blocks.
 //! Uniform and normal numbers are made by additions, multiplications, divisions and square roots alone, whose bits
 //! IEEE 754 fixes; the logarithm of the normal numbers is ours for that reason.
+//!
+//! ```
+//! use srf_model::random::{Random, philox};
+//!
+//! let mut random = Random::new(1, "caps1/kernel");
+//! let (uniform, normal) = (random.uniform(), random.normal());
+//! println!("64 bits: {:x}", random.bits());
+//! assert!((0.0..1.0).contains(&uniform) && normal.is_finite());
+//! assert_eq!(Random::new(1, "caps1/kernel").uniform(), uniform, "the same for the same seed and name");
+//! assert_ne!(philox([0; 4], [1, 0]), philox([1, 0, 0, 0], [1, 0]));
+//! ```
 
 use srf_base::random::hash_of;
 

@@ -7,6 +7,43 @@
 //!
 //! # Shapes
 //! - in: frames of `[features]`, out: ceil(n / 4) slices of `[classes]` log-probabilities for n frames
+//!
+//! ```
+//! use std::sync::Arc;
+//! use srf_model::config::{ModelConfig, SrfConfig};
+//! use srf_model::inference::{Inference, InferenceStream};
+//! use srf_model::params::{Layout, Params};
+//! use srf_model::stream::{LayerHealth, SrfStream, StreamingSrf, TapConfig, Taps};
+//!
+//! let srf = SrfConfig { features: 8, filters: 2, layers: 2, primary_height: 2, ..SrfConfig::new(4) };
+//! let config = ModelConfig::Srf(srf.clone());
+//! let params = Params::<f32>::initialize(Arc::new(Layout::new(&config)), 1);
+//! let net = Inference::new(&config, &params.values);
+//! let mut stream: InferenceStream<f32> = net.stream();
+//! let capsules = stream.srf().expect("a network of capsules");
+//! capsules.tap(Some(TapConfig { has_health: true, has_hidden: true, full_layer: None }));
+//! let mut log_probs = Vec::new();
+//! for frames in [[0.1; 8 * 10]; 4] {
+//!     stream.accept(&frames, &mut log_probs);
+//! }
+//! stream.finish(&mut log_probs);
+//! assert_eq!(log_probs.len(), 10 * net.classes());
+//!
+//! let taps: &mut Taps<f32> = stream.srf().and_then(|capsules| capsules.taps()).expect("the tap is open");
+//! assert_eq!((taps.n_layers(), taps.class_mass().len(), taps.mass(1).len()), (2, 10 * 4, 10 * 4));
+//! let mut all = taps.clone();
+//! all.merge(taps);
+//! for LayerHealth { name, entropy, n_dead, .. } in all.health() {
+//!     println!("{name}: entropy {entropy:.3}, {n_dead} dead capsules");
+//! }
+//!
+//! // The same without the choice of architecture.
+//! let mut same: SrfStream<f32> = Arc::new(StreamingSrf::new(&srf, &params.values)).stream();
+//! let mut others = Vec::new();
+//! same.accept(&[0.1; 8 * 40], &mut others);
+//! same.finish(&mut others);
+//! assert_eq!(others, log_probs);
+//! ```
 
 mod taps;
 

@@ -8,6 +8,22 @@
 //! convolution of the primary capsules reads one slice ahead, 4 frames further: 1 + 2 + 4 = 7.
 //! A capsule layer adds 4 frames for each slice of its right context, and the deltas of the features add theirs,
 //! 4 for double deltas over 2 frames to either side.
+//!
+//! ```
+//! use srf_model::config::{FeaturesConfig, ModelConfig, Recipe, SrfConfig};
+//! use srf_model::summary::{LayerSummary, ParameterCount, Summary};
+//!
+//! let model = ModelConfig::Srf(SrfConfig::new(63));
+//! let ParameterCount { total, trainable } = model.parameters();
+//! println!("{total} parameters, {trainable} trained, {} operations per second of audio", model.flops(100));
+//! assert_eq!(model.frames_per_slice(), 4);
+//! let summary: Summary = Recipe { model, features: FeaturesConfig::default(), training: None }.summary();
+//! assert_eq!(summary.look_ahead_frames, Some(39));
+//! for layer in &summary.layers {
+//!     let layer: &LayerSummary = layer;
+//!     println!("{layer:?}");
+//! }
+//! ```
 
 use serde::Serialize;
 

@@ -8,6 +8,40 @@
 //! Files are not trusted: the header is limited to [`MAX_HEADER_BYTES`], every size is known from the checked
 //! configuration before anything of that size is allocated, names and shapes must be exactly those of the layout, and
 //! values that would make every result NaN are refused, by the writer too.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use srf_model::config::{ModelConfig, SrfConfig};
+//! use srf_model::params::{Layout, Params};
+//! use srf_model::weights::{
+//!     BadValue, LoadWeightsError, MAX_HEADER_BYTES, MAX_METADATA, Metadata, Precision, SaveOptions, SaveWeightsError,
+//!     load, load_with_metadata, save, save_with,
+//! };
+//!
+//! let config = ModelConfig::Srf(SrfConfig { filters: 2, layers: 1, primary_height: 2, ..SrfConfig::new(4) });
+//! let mut params = Params::<f32>::initialize(Arc::new(Layout::new(&config)), 1);
+//! # let dir = tempfile::tempdir()?;
+//! # let path = dir.path().join("weights.safetensors");
+//! save(&path, &config, &params)?;
+//! let (read_config, read) = load(&path)?;
+//! assert_eq!((read_config, &read.values), (config.clone(), &params.values));
+//!
+//! let metadata = Metadata::from([("corpus".to_owned(), "mine".to_owned())]);
+//! save_with(&path, &config, &params, &SaveOptions { precision: Precision::F16, metadata: metadata.clone() })?;
+//! assert_eq!(load_with_metadata(&path)?.2, metadata);
+//! assert!(metadata.len() <= MAX_METADATA[0]);
+//!
+//! // Nothing that would make every result NaN is written or read.
+//! params.values[0] = f32::NAN;
+//! match save(&path, &config, &params) {
+//!     Err(SaveWeightsError::Value { problem: BadValue { index: 0, .. }, .. }) => {}
+//!     other => unreachable!("{other:?}"),
+//! }
+//! std::fs::write(&path, [0xff; 100])?;
+//! assert!(load(&path).is_err_and(|error: LoadWeightsError| error.to_string().contains("header")));
+//! assert!(MAX_HEADER_BYTES < 1 << 30);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod header;
 

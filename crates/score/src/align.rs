@@ -99,6 +99,17 @@ impl Cost {
 }
 
 /// Pairs the words of `reference` with those of `hypothesis` at the least cost.
+///
+/// ```
+/// use srf_score::{Alignment, Cost, Network, Pair, Reading, TooLongError, Verdict, align};
+///
+/// let words = |text: &str| Network::parse(text.as_bytes(), Reading::default()).expect("no brackets to close");
+/// let found: Result<Alignment, TooLongError> = align(&words("a cat"), &words("cat"), Cost::Spelling);
+/// let Pair { reference, hypothesis, verdict } = &found?.pairs[0];
+/// assert_eq!(*verdict, Verdict::Deletion);
+/// assert!(reference.is_some() && hypothesis.is_none());
+/// # Ok::<(), TooLongError>(())
+/// ```
 pub fn align(reference: &Network, hypothesis: &Network, cost: Cost) -> Result<Alignment, TooLongError> {
     let (n_reference, n_hypothesis) = (reference.words.len(), hypothesis.words.len());
     let is_linear = reference.is_linear() && hypothesis.is_linear();

@@ -2,6 +2,38 @@
 //!
 //! Four tests as NIST's `sc_stats` defines them, and a bootstrap. Each test asks how probable a difference at least
 //! this large would be if both systems were equally good; that probability is its `p`.
+//!
+//! ```
+//! use srf_score::compare::{
+//!     Bootstrap, FEWEST_SEGMENTS, Interval, Outcome, Paired, SIGNIFICANT, Side, bootstrap, mapsswe, mcnemar, sign, tosses,
+//!     wilcoxon,
+//! };
+//! use srf_score::files::{FileOptions, score};
+//! use srf_score::formats::Source;
+//!
+//! let trn = |is_right: fn(usize) -> bool| {
+//!     let line = |n| format!("the cat sat {} (ann-{n})\n", if is_right(n) { "down" } else { "town" });
+//!     Source { path: "file.trn".into(), bytes: (0..100).map(line).collect::<String>().into_bytes() }
+//! };
+//! let reference = trn(|_| true);
+//! let score = |is_right| score(&reference, &trn(is_right), "system", FileOptions::default());
+//! let (good, bad) = (score(|n| n % 5 > 0)?.system, score(|n| n % 5 == 0)?.system);
+//! let paired = Paired::new(&good, &bad);
+//! assert!(paired.unmatched.is_empty());
+//!
+//! let test: Outcome = mapsswe(&paired);
+//! assert!(test.n_compared >= FEWEST_SEGMENTS, "enough for its normal distribution");
+//! assert_eq!(test.winner(), Some(Side::First));
+//! for test in [mcnemar(&paired), sign(&paired), wilcoxon(&paired)] {
+//!     println!("p {:.3}, {}", test.p, if test.p < SIGNIFICANT { "significant" } else { "may be chance" });
+//! }
+//! // A coin that shows heads 9 of 10 times.
+//! assert!(tosses(9, 1, 10).p < SIGNIFICANT);
+//!
+//! let Bootstrap { difference: Interval { measured, low, high }, .. } = bootstrap(&paired, 1000, 1);
+//! assert!(low <= measured && measured <= high);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};

@@ -4,6 +4,15 @@
 //! language; both rules are kept here so that its files come out byte for byte.
 
 /// What the bytes of a transcript mean.
+///
+/// ```
+/// use srf_score::{Encoding, Language};
+///
+/// let turkish = Encoding::Utf8(Language::from_name("babel_turkish").expect("it is known"));
+/// assert_eq!(turkish.lower("ISPARTA".as_bytes()), "ısparta".as_bytes());
+/// assert_eq!(turkish.upper("i".as_bytes()), "İ".as_bytes());
+/// assert_eq!(turkish.characters("ış".as_bytes()).len(), 2);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Encoding {
     /// One byte a character, case only for A to Z.
@@ -125,11 +134,6 @@ impl Encoding {
             Self::Ascii | Self::Utf8(_) if case == Case::Lower => text.to_ascii_lowercase(),
             Self::Ascii | Self::Utf8(_) => text.to_ascii_uppercase(),
         }
-    }
-
-    /// Whether `text` can be read in this encoding.
-    pub fn accepts(self, text: &[u8]) -> bool {
-        !matches!(self, Self::Utf8(_)) || std::str::from_utf8(text).is_ok()
     }
 
     /// The characters of `text`, each as its bytes.

@@ -80,7 +80,7 @@ pub enum ScoreFilesError {
     Missing { path: String, n_missing: usize, n_reference: usize, first: String },
     #[error("cannot score {hypothesis:?} against {reference:?}")]
     Formats { reference: Format, hypothesis: Format },
-    #[error("`{path}` is in no format known here, or is empty")]
+    #[error("`{path}` is not in a known format, or is empty")]
     UnknownFormat { path: String },
 }
 
@@ -132,6 +132,26 @@ impl Format {
 const ENCODING: Encoding = Encoding::Utf8(Language::Any);
 
 /// Scores `hypothesis` against `reference`, whatever their formats.
+///
+/// ```
+/// use srf_score::files::{FileOptions, Format, KnownTest, Missing, ScoreFilesError, ScoredFiles, Unit, score};
+/// use srf_score::formats::Source;
+///
+/// let source = |name: &str, text: &str| Source { path: name.into(), bytes: text.into() };
+/// let reference = source("ref.trn", "the cat sat (ann-1)\nyes (ann-2)\n");
+/// let hypothesis = source("hyp.trn", "the cat sat down (ann-1)\n");
+/// assert_eq!(Format::detect(&reference), Some(Format::Trn));
+///
+/// let refused = score(&reference, &hypothesis, "mine", FileOptions::default());
+/// assert!(matches!(refused, Err(ScoreFilesError::Missing { n_missing: 1, .. })));
+/// let options = FileOptions { unit: Unit::Word, missing: Missing::Count, ..FileOptions::default() };
+/// let ScoredFiles { system, missing, .. } = score(&reference, &hypothesis, "mine", options)?;
+/// assert_eq!((system.counts().n_errors(), missing.len()), (2, 1));
+/// if let Some(KnownTest { name, n_reference, .. }) = KnownTest::find(&system, Unit::Word) {
+///     println!("{name} should have {n_reference} words");
+/// }
+/// # Ok::<(), ScoreFilesError>(())
+/// ```
 pub fn score(
     reference: &Source,
     hypothesis: &Source,

@@ -5,6 +5,37 @@
 //! | `trn` | `words of the utterance (speaker_utterance)` |
 //! | `stm` | `file channel speaker start end [<label,label>] words` |
 //! | `ctm` | `file channel start duration word [confidence]` |
+//!
+//! ```
+//! use srf_score::Encoding;
+//! use srf_score::formats::{
+//!     Ctm, CtmWord, Label, Labels, ReadTranscriptError, Source, StmSegment, TrnOptions, TrnUtterance, check_order,
+//!     check_times, check_unique, id_name, parse_ctm, parse_stm, parse_trn,
+//! };
+//!
+//! let source = |text: &str| Source { path: "file".into(), bytes: text.into() };
+//! let trn = source("Yes (ann-1)\n");
+//! trn.check(Encoding::default())?;
+//! let utterances: Vec<TrnUtterance> = parse_trn(&trn, TrnOptions::default())?;
+//! check_unique(&trn, &utterances)?;
+//! assert_eq!((id_name(&utterances[0].id).as_ref(), &*utterances[0].text), ("ann-1", &b"yes "[..]));
+//!
+//! let ctm = source("talk A 0.5 0.4 yes 0.98\n");
+//! let words: Ctm = parse_ctm(&ctm, Encoding::Ascii, false)?;
+//! check_order(&ctm, &words)?;
+//! let CtmWord { start_s, duration_s, .. } = &words.words[0];
+//! assert_eq!((*start_s, *duration_s, words.has_confidences), (0.5, 0.4, true));
+//!
+//! let stm = source("talk A ann 0.0 2.0 <O,F> yes\n");
+//! let segments: Vec<StmSegment> = parse_stm(&stm, Encoding::Ascii, false)?;
+//! check_times(&stm, &segments)?;
+//!
+//! // What `;; LABEL "F" "Female" ...` lines define.
+//! let Labels { labels, .. } = Labels::default();
+//! assert!(labels.iter().all(|label: &Label| !label.id.is_empty()));
+//! assert!(matches!(Source::load("no.trn".as_ref()), Err(ReadTranscriptError::Open { .. })));
+//! # Ok::<(), ReadTranscriptError>(())
+//! ```
 
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -144,6 +144,19 @@ fn trim_start(text: &[u8]) -> &[u8] {
 /// Words in an order in which each comes after all that may stand before it.
 ///
 /// Index 0 is the place before the first word; word `i` is `words[i - 1]`.
+///
+/// ```
+/// use srf_score::{Characters, Network, ReadAlternativesError, Reading, Word};
+///
+/// assert!(Network::linear(vec![Word::new(*b"yes")]).is_linear());
+/// let reading = Reading { optional_words: true, ..Reading::default() };
+/// assert!(!Network::parse(b"the { colour / color } { uh / @ }", reading)?.is_linear());
+/// // By characters, but Latin words stay whole.
+/// let characters = Some(Characters { keep_ascii: true, drop_hyphens: false });
+/// assert!(Network::parse("好 ok".as_bytes(), Reading { characters, ..reading })?.is_linear());
+/// assert!(matches!(Network::parse(b"{ a / b", reading), Err(ReadAlternativesError::Unclosed)));
+/// # Ok::<(), ReadAlternativesError>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Network {
     pub(crate) words: Vec<Word>,

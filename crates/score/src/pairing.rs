@@ -2,6 +2,42 @@
 //!
 //! One way for each pair of formats: `trn` by utterance ids, `ctm` against `stm` by segments of time, `ctm` against
 //! `ctm` by stretches of time between which both sides are silent.
+//!
+//! ```
+//! use srf_score::formats::{Source, TrnOptions, parse_trn};
+//! use srf_score::pairing::{
+//!     ChannelProgress, PairError, PairOptions, SegmentProgress, SegmentScores, SpeakerId, TimeScores, score_by_id,
+//!     score_by_segment, score_by_time, score_utterances,
+//! };
+//! use srf_score::{Cost, Heading};
+//!
+//! let source = |text: &str| Source { path: "file".into(), bytes: text.into() };
+//! let heading = || Heading { title: "mine".into(), ..Heading::default() };
+//! let options = PairOptions { speaker_id: SpeakerId::BeforeSeparator, ..PairOptions::default() };
+//!
+//! let (reference, hypothesis) = (source("a cat (ann-1)\n"), source("cat (ann-1)\n"));
+//! let system = score_by_id(&reference, &hypothesis, heading(), &options, &mut 0)?;
+//! assert_eq!(system.counts().deletions, 1);
+//! let [references, hypotheses] = [&reference, &hypothesis].map(|trn| parse_trn(trn, TrnOptions::default()));
+//! let same = score_utterances((&reference, &references?), (&hypothesis, &hypotheses?), heading(), &options, &mut 0)?;
+//! assert_eq!(same.counts(), system.counts());
+//! let other = source("dog (bob-1)\n");
+//! let error = score_by_id(&reference, &other, heading(), &options, &mut 0).err();
+//! assert!(matches!(error, Some(PairError::NoReference { .. })));
+//!
+//! let stm = source("talk A ann 0.0 2.0 a cat\n");
+//! let ctm = source("talk A 0.2 0.1 a\ntalk A 0.5 0.4 cat\n");
+//! let SegmentScores { system, channels, .. } = score_by_segment(&stm, &ctm, heading(), &options, &mut 0)?;
+//! assert_eq!(system.counts().n_errors(), 0);
+//! for ChannelProgress { file, segments } in &channels {
+//!     let lines: Vec<&str> = segments.iter().map(|SegmentProgress { progress, .. }| progress.as_str()).collect();
+//!     println!("{file}: {lines:?}");
+//! }
+//! let options = PairOptions { cost: Cost::Times, ..options };
+//! let TimeScores { system, .. } = score_by_time(&ctm, &ctm, heading(), &options, &mut 0)?;
+//! assert_eq!(system.counts().correct, 2);
+//! # Ok::<(), PairError>(())
+//! ```
 
 mod by_segment;
 mod by_time;

@@ -1,6 +1,52 @@
 //! Reports on a [`System`](crate::System): those of NIST's scorer, byte for byte, and a page for browsers.
 //!
 //! Transcripts need not be UTF-8, so reports write bytes instead of being `Display`.
+//!
+//! ```
+//! use srf_score::files::{FileOptions, score};
+//! use srf_score::formats::Source;
+//! use srf_score::report::alignments::{
+//!     Layout, Separators, count_words, write_details, write_full, write_sentences, write_sgml, write_short,
+//!     write_speaker_details,
+//! };
+//! use srf_score::report::summaries::{Confidences, GroupError, Numbers, write_groups, write_summary};
+//! use srf_score::report::{Sheet, html};
+//! use srf_score::{Encoding, Verdict};
+//!
+//! let source = |text: &str| Source { path: "file.trn".into(), bytes: text.into() };
+//! let (reference, hypothesis) = (source("the cat (ann-1)\n"), source("the hat (ann-1)\n"));
+//! let system = score(&reference, &hypothesis, "mine", FileOptions::default())?.system;
+//!
+//! let mut out = Vec::new();
+//! let mut sheet = Sheet::default();
+//! write_summary(&mut out, &system, Numbers::Percentages, &mut sheet)?;
+//! write_summary(&mut out, &system, Numbers::Counts, &mut sheet)?;
+//! assert_eq!(Confidences::of(&system), Confidences::OfNone);
+//! let grouped: Result<(), GroupError> = write_groups(&mut out, &system, &mut sheet);
+//! grouped?;
+//!
+//! let layout = Layout { line_width: 100, encoding: Encoding::Ascii };
+//! write_short(&mut out, &system, layout)?;
+//! write_full(&mut out, &system, layout)?;
+//! write_details(&mut out, &system)?;
+//! write_sgml(&mut out, &system, Separators::LINES)?;
+//! write_sgml(&mut out, &system, Separators::PARTS)?;
+//! for speaker in &system.speakers {
+//!     write_sentences(&mut out, &system, speaker, Encoding::Ascii)?;
+//!     write_speaker_details(&mut out, &system, speaker)?;
+//! }
+//! let speakers: Vec<_> = system.speakers.iter().collect();
+//! let wrong = count_words(&speakers, |pair| {
+//!     (pair.verdict == Verdict::Substitution).then(|| pair.hypothesis.as_ref().map(|word| word.text.to_vec()))?
+//! });
+//! assert_eq!(wrong, [(b"hat".to_vec(), 1)]);
+//!
+//! // A page, or parts of one.
+//! html::write(&mut out, &system, "WER")?;
+//! let page = format!("<style>{}</style>{}", html::STYLE, html::confusions(&system));
+//! assert!(page.contains("hat") && html::escape("<b>") == "&lt;b&gt;");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod alignments;
 pub mod html;

@@ -144,6 +144,29 @@ pub struct Heading {
 }
 
 /// A scored recogniser.
+///
+/// ```
+/// use srf_score::{
+///     Alignment, Counts, Heading, Pair, ScoredUtterance, Speaker, System, Text, Traits, Verdict, Word,
+/// };
+///
+/// let right = Word::new(*b"yes");
+/// let pair = Pair { reference: Some(right.clone()), hypothesis: Some(right), verdict: Verdict::Correct };
+/// let utterance = ScoredUtterance {
+///     id: Text::from(&b"(ann-1)"[..]),
+///     traits: Traits { case_sensitive: true, ..Traits::default() },
+///     alignment: Alignment { pairs: vec![pair] },
+///     ..ScoredUtterance::default()
+/// };
+/// assert!(!utterance.has_errors());
+/// let mut system = System::new(Heading { title: "mine".into(), ..Heading::default() });
+/// system.add(&Text::from(&b"ann"[..]), utterance);
+/// assert_eq!((system.n_utterances(), system.n_wrong(), system.in_sequence().len()), (1, 0, 1));
+/// let Speaker { counts, .. } = &system.speakers[0];
+/// let counts: &Counts = counts;
+/// assert_eq!((counts.n_reference(), counts.n_hypothesis(), counts.n_errors()), (1, 1, 0));
+///
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct System {
     /// Names and settings.

@@ -9,6 +9,16 @@ pub type Text = Arc<[u8]>;
 pub(crate) const NOTHING: &[u8] = b"@";
 
 /// A word to be aligned.
+///
+/// ```
+/// use srf_score::{Tags, Word};
+///
+/// let word = Word::parse(b"read;past;verb").at(0.5, 0.3).with_confidence(0.9);
+/// let Tags { first, second } = word.tags.as_deref().expect("it has marks");
+/// assert_eq!((word.spelling(), &**first, &**second), (&b"read"[..], &b"past"[..], &b"verb"[..]));
+/// assert!(word.matches(&Word::new(*b"read")) && !word.is_optional());
+/// assert!(Word::new(*b"@").is_nothing(), "the empty alternative");
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Word {
     /// The spelling, with the brackets of an optional word.

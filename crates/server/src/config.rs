@@ -43,6 +43,8 @@ pub struct TlsFiles {
 pub struct Limits {
     /// Bytes of a request body.
     pub body_bytes: usize,
+    /// Bytes of all request bodies in memory at the same time.
+    pub uploads_bytes: usize,
     /// Bytes of a WebSocket or Wyoming message.
     pub message_bytes: usize,
     /// Audio of one request or stream.
@@ -69,6 +71,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             body_bytes: 100 << 20,
+            uploads_bytes: 1 << 30,
             message_bytes: 1 << 20,
             audio: Duration::from_hours(4),
             idle: Duration::from_secs(30),

@@ -10,19 +10,22 @@ pub(crate) mod whisper_cpp;
 pub(crate) mod wyoming;
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::WebSocketUpgrade;
 use axum::extract::ws::{CloseFrame, Message, WebSocket};
 use axum::response::Response;
+use futures_util::StreamExt as _;
 use serde_json::Value;
 use srf::Segment;
 use srf_audio::{I16_SCALE, Recording, Selection};
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 
-use crate::engine::{Session, Update};
+use crate::engine::{Session, UPLOAD_UNIT, Update};
 use crate::http::{ApiError, App, stopped};
+use crate::options::Fields;
 
 /// Audio of an upload that is decoded at once.
 const DECODED_S: usize = 10;
@@ -145,17 +148,24 @@ impl Socket {
 }
 
 /// A socket at `/`: Vosk's clients begin with a JSON configuration, those of sherpa-onnx with samples.
-pub(crate) fn by_first_message(app: App, client: IpAddr, upgrade: WebSocketUpgrade) -> Response {
-    Socket::upgrade(app.clone(), upgrade, async move |mut socket| match socket.receive().await {
-        Ok(Incoming::Text(text)) => vosk::serve(app, client, socket, Some(Incoming::Text(text))).await,
+pub(crate) fn by_first_message(
+    app: App,
+    client: IpAddr,
+    fields: Fields,
+    upgrade: WebSocketUpgrade,
+) -> Result<Response, ApiError> {
+    let usual = vosk::usual(&fields)?;
+    let asked = sherpa::Asked { client, fields };
+    Ok(Socket::upgrade(app.clone(), upgrade, async move |mut socket| match socket.receive().await {
+        Ok(Incoming::Text(text)) => vosk::serve(app, client, socket, usual, Some(Incoming::Text(text))).await,
         Ok(Incoming::Binary(bytes)) => match sherpa::guess(&bytes) {
-            sherpa::Guess::Offline => sherpa::serve_offline(app, client, socket, Some(bytes)).await,
-            sherpa::Guess::Streaming => sherpa::serve_streaming(app, client, socket, Some(bytes)).await,
-            sherpa::Guess::Neither => vosk::serve(app, client, socket, Some(Incoming::Binary(bytes))).await,
+            sherpa::Guess::Offline => sherpa::serve_offline(app, asked, socket, Some(bytes)).await,
+            sherpa::Guess::Streaming => sherpa::serve_streaming(app, asked, socket, Some(bytes)).await,
+            sherpa::Guess::Neither => vosk::serve(app, client, socket, usual, Some(Incoming::Binary(bytes))).await,
         },
         Ok(Incoming::Stopping | Incoming::Closed) => {}
         Err(error) => socket.close(Some(&error)).await,
-    })
+    }))
 }
 
 /// Samples of 16 bits, little endian.
@@ -178,6 +188,45 @@ impl Whole {
         all.extend_from_slice(bytes);
         self.0 = all.split_off(all.len() - all.len() % width);
         all
+    }
+}
+
+/// The body of a request, and its share of the memory for uploads.
+#[derive(Default)]
+pub(crate) struct Body {
+    pub(crate) bytes: Bytes,
+    _share: Option<OwnedSemaphorePermit>,
+}
+
+impl Body {
+    /// Reads a body within the limits of size and time, and of what all uploads together may take.
+    pub(crate) async fn read(app: &App, body: axum::body::Body) -> Result<Self, ApiError> {
+        let limits = &app.engine.limits;
+        let read = tokio::time::timeout(limits.body_timeout, Self::read_all(app, body)).await;
+        read.map_err(|_| ApiError::timed_out("the body was not complete", limits.body_timeout))?
+    }
+
+    async fn read_all(app: &App, body: axum::body::Body) -> Result<Self, ApiError> {
+        let limit = app.engine.limits.body_bytes;
+        let mut stream = body.into_data_stream();
+        let mut bytes = Vec::new();
+        let mut share: Option<OwnedSemaphorePermit> = None;
+        while let Some(piece) = stream.next().await {
+            let piece = piece.map_err(|error| ApiError::bad_message(format!("the body was cut off: {error}")))?;
+            if bytes.len() + piece.len() > limit {
+                return Err(ApiError::too_large(limit));
+            }
+            bytes.extend_from_slice(&piece);
+            let taken = share.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+            let missing = bytes.len().div_ceil(UPLOAD_UNIT) - taken;
+            let more = Arc::clone(&app.engine.uploads).try_acquire_many_owned(missing as u32);
+            let more = more.map_err(|_| ApiError::overloaded())?;
+            match &mut share {
+                Some(share) => share.merge(more),
+                None => share = Some(more),
+            }
+        }
+        Ok(Self { bytes: bytes.into(), _share: share })
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
 use srf::{Recognizer, Segment, Slices, Stream};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 use crate::config::{Limits, ServeError};
 use crate::http::ApiError;
@@ -19,6 +19,9 @@ use crate::options::SessionOptions;
 /// Audio handed to a core at once: short, so that a long file delays a live stream by no more than a few milliseconds.
 const PIECE: Duration = Duration::from_secs(2);
 
+/// Bytes in which the memory of uploads is counted.
+pub(crate) const UPLOAD_UNIT: usize = 1 << 16;
+
 /// What all connections share.
 pub(crate) struct Engine {
     models: RwLock<Models>,
@@ -26,6 +29,8 @@ pub(crate) struct Engine {
     /// How long the last piece of work waited for a core.
     queue_us: AtomicU64,
     open: Mutex<HashMap<IpAddr, usize>>,
+    /// What uploads in memory may still take, in units of [`UPLOAD_UNIT`].
+    pub(crate) uploads: Arc<Semaphore>,
     pub(crate) limits: Limits,
     pub(crate) metrics: Metrics,
     pub(crate) log_text: bool,
@@ -77,6 +82,7 @@ impl Engine {
             pool,
             queue_us: AtomicU64::new(0),
             open: Mutex::new(HashMap::new()),
+            uploads: Arc::new(Semaphore::new(config.limits.uploads_bytes.div_ceil(UPLOAD_UNIT))),
             limits: config.limits.clone(),
             metrics: Metrics::new(),
             log_text: config.log_text,
@@ -95,6 +101,12 @@ impl Engine {
     /// The names of the models, the default one first.
     pub(crate) fn model_names(&self) -> Vec<String> {
         self.models.read().expect("no panic while it is held").names()
+    }
+
+    /// All models, the default one first.
+    pub(crate) fn models(&self) -> Vec<(String, Recognizer)> {
+        let models = self.models.read().expect("no panic while it is held");
+        models.dirs.iter().map(|(name, _)| (name.clone(), models.loaded[name].clone())).collect()
     }
 
     /// The model called `name`; the default one for `None` and for names that clients send by habit.
@@ -160,7 +172,7 @@ impl Engine {
 
 /// Names of hosted models that clients send unless told otherwise.
 fn is_habit(name: &str) -> bool {
-    ["whisper-1", "nova", "gpt-4o", "general", "default", "base"].iter().any(|habit| name.starts_with(habit))
+    ["whisper-1", "nova", "gpt-", "general", "default", "base"].iter().any(|habit| name.starts_with(habit))
 }
 
 /// A place among the streams that are served at the same time; given back when it is dropped.

@@ -73,7 +73,8 @@ pub(crate) fn router(app: App, config: &ServerConfig) -> Result<Router, ServeErr
         .route("/v1/realtime", any(realtime::socket))
         .route("/inference", post(whisper_cpp::inference))
         .route("/admin/reload", post(reload))
-        .layer(DefaultBodyLimit::max(config.limits.body_bytes))
+        // Bodies are limited where they are read, so that the answer says what the limit is.
+        .layer(DefaultBodyLimit::disable())
         .layer(middleware::from_fn_with_state(app.clone(), check_key));
     let open = Router::new()
         .route("/health", get(|| async { Json(json!({"status": "ok"})) }))
@@ -118,8 +119,12 @@ async fn root(State(app): State<App>, request: Request) -> Response {
         return page::index();
     }
     let client = client_address(&parts.extensions);
+    let fields = match crate::options::query(&parts.uri) {
+        Ok(fields) => fields,
+        Err(error) => return error.into_response(),
+    };
     match axum::extract::WebSocketUpgrade::from_request_parts(&mut parts, &app).await {
-        Ok(upgrade) => crate::dialects::by_first_message(app, client, upgrade),
+        Ok(upgrade) => crate::dialects::by_first_message(app, client, fields, upgrade).into_response(),
         Err(error) => error.into_response(),
     }
 }

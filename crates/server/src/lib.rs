@@ -22,6 +22,8 @@ mod listen;
 mod metrics;
 mod options;
 mod page;
+#[doc(hidden)]
+pub mod wire;
 
 pub use config::{Limits, ServeError, ServerConfig, TlsFiles};
 pub use listen::{Reloader, Server};

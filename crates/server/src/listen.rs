@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::ConnectInfo;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -98,8 +98,9 @@ impl Server {
                 continue;
             };
             let (app, router, tls) = (app.clone(), router.clone(), tls.clone());
+            let open = OpenConnection::new(Arc::clone(&app.engine));
             connections.spawn(async move {
-                let _place = place;
+                let (_place, _open) = (place, open);
                 if is_wyoming {
                     wyoming::serve(app, socket, client).await;
                 } else if let Err(error) = serve(app, router, tls, socket, client).await {
@@ -116,6 +117,22 @@ impl Server {
             tracing::warn!("{} connections did not finish in time and are dropped", connections.len());
         }
         Ok(())
+    }
+}
+
+/// Counts a connection while it is open.
+struct OpenConnection(Arc<Engine>);
+
+impl OpenConnection {
+    fn new(engine: Arc<Engine>) -> Self {
+        engine.metrics.connections.inc();
+        Self(engine)
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.0.metrics.connections.dec();
     }
 }
 
@@ -170,16 +187,19 @@ async fn serve_http<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     client: SocketAddr,
 ) -> Result<(), AnyError> {
     let service = TowerToHyperService::new(router.layer(axum::Extension(ConnectInfo(client))));
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(app.engine.limits.header_timeout);
-    let connection = builder.serve_connection_with_upgrades(TokioIo::new(socket), service);
+    // The time for a head begins with the connection, so that silent ones are closed, too.
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(app.engine.limits.header_timeout)
+        .serve_connection(TokioIo::new(socket), service)
+        .with_upgrades();
     tokio::pin!(connection);
     let mut stopping = app.stopping.clone();
     tokio::select! {
-        result = &mut connection => result,
+        result = &mut connection => Ok(result?),
         () = http::stopped(&mut stopping) => {
             connection.as_mut().graceful_shutdown();
-            connection.await
+            Ok(connection.await?)
         }
     }
 }

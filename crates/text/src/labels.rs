@@ -1,12 +1,42 @@
 //! Label sets: the output classes of a network, and texts as classes.
 //!
 //! Class 0 is always padding and the last class always the CTC blank; the symbols of the set are between.
+//!
+//! ```
+//! use srf_text::labels::{
+//!     EncodeError, END_OF_SENTENCE, LabelSet, LabelSetError, LoadLabelsError, PADDING, ParseLabelsError, Units,
+//!     UnknownUnits,
+//! };
+//!
+//! let labels = LabelSet::of_texts(Units::Chars, ["a cab", "bad"])?;
+//! assert_eq!(labels.units(), Units::Chars);
+//! assert_eq!(labels.symbols(), [" ", "a", "b", "c", "d"]);
+//! assert_eq!((labels.symbol(PADDING), labels.symbol(1)), (None, Some(" ")));
+//! assert_eq!(labels.decode(&labels.encode("bad cab")?), "bad cab");
+//! assert!(matches!(labels.encode("bed"), Err(EncodeError { position: 2, .. })));
+//! assert_eq!(labels.foreign("bed"), ["e"]);
+//!
+//! let sentences = LabelSet::new(Units::Words, ["yes", "no", END_OF_SENTENCE])?;
+//! assert_eq!(sentences.end_of_sentence(), sentences.class(END_OF_SENTENCE));
+//! assert_eq!(LabelSet::new(Units::Words, Vec::<String>::new()), Err(LabelSetError::Empty));
+//!
+//! # let dir = tempfile::tempdir()?;
+//! # let path = dir.path().join("labels.txt");
+//! sentences.save(&path)?;
+//! assert_eq!(LabelSet::load(&path)?, sentences);
+//! assert!(matches!(LabelSet::load("none.txt".as_ref()), Err(LoadLabelsError::Read { .. })));
+//! assert!(matches!(LabelSet::parse(""), Err(ParseLabelsError::Line { .. } | ParseLabelsError::Set(_))));
+//! assert_eq!("syllables".parse::<Units>(), Err(UnknownUnits { found: "syllables".to_owned() }));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod fold;
 pub mod mapping;
+pub mod pieces;
 pub mod timit;
 pub mod wsj;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
@@ -35,6 +65,8 @@ pub enum Units {
     Chars,
     /// Words, separated by spaces.
     Words,
+    /// Pieces of words ([`pieces`]); texts are words, and the label set cuts them.
+    Pieces,
 }
 
 impl fmt::Display for Units {
@@ -43,6 +75,7 @@ impl fmt::Display for Units {
             Units::Phones => "phones",
             Units::Chars => "chars",
             Units::Words => "words",
+            Units::Pieces => "bpe",
         })
     }
 }
@@ -55,6 +88,7 @@ impl FromStr for Units {
             "phones" => Ok(Units::Phones),
             "chars" => Ok(Units::Chars),
             "words" => Ok(Units::Words),
+            "bpe" => Ok(Units::Pieces),
             _ => Err(UnknownUnits { found: name.to_owned() }),
         }
     }
@@ -62,7 +96,7 @@ impl FromStr for Units {
 
 /// A name of units that is none.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("unknown units `{found}`, expected `phones`, `chars` or `words`")]
+#[error("unknown units `{found}`, expected `phones`, `chars`, `words` or `bpe`")]
 pub struct UnknownUnits {
     /// What was written.
     pub found: String,
@@ -70,19 +104,22 @@ pub struct UnknownUnits {
 
 impl Units {
     /// The labels of `text` in these units, in order; spaces around it and doubled ones inside are not labels.
+    ///
+    /// Pieces are those that the text is already cut into; [`LabelSet::split`] cuts it.
     pub fn split(self, text: &str) -> Vec<&str> {
         match self {
-            Units::Phones | Units::Words => text.split_whitespace().collect(),
+            Units::Phones | Units::Words | Units::Pieces => text.split_whitespace().collect(),
             Units::Chars => split_chars(text),
         }
     }
 
-    /// One text of many labels: the inverse of [`Units::split`].
+    /// One text of many labels: the inverse of [`Units::split`], and for pieces that of [`LabelSet::split`].
     pub fn join<'a>(self, labels: impl IntoIterator<Item = &'a str>) -> String {
         let labels: Vec<&str> = labels.into_iter().collect();
         match self {
             Units::Phones | Units::Words => labels.join(" "),
             Units::Chars => labels.concat(),
+            Units::Pieces => labels.concat().replace(pieces::WORD_START, " ").trim_start().to_owned(),
         }
     }
 }
@@ -122,7 +159,7 @@ pub struct LabelSet {
 pub enum LabelSetError {
     #[error("a label set needs at least one label")]
     Empty,
-    #[error("label `{symbol}` stands twice, as classes {first} and {second}")]
+    #[error("label `{symbol}` appears twice, as classes {first} and {second}")]
     Twice { symbol: String, first: usize, second: usize },
     #[error("class {class}: {found:?} is not a label of {units}")]
     NotALabel { class: usize, found: String, units: Units },
@@ -201,14 +238,25 @@ impl LabelSet {
         self.class(END_OF_SENTENCE)
     }
 
+    /// The labels of a text, in order, whether or not the set has them.
+    pub fn split<'a>(&self, text: &'a str) -> Vec<Cow<'a, str>> {
+        match self.units {
+            Units::Pieces => {
+                let words = text.split_whitespace();
+                words.flat_map(|word| pieces::split_word(word, |piece| self.class(piece))).map(Cow::Owned).collect()
+            }
+            units => units.split(text).into_iter().map(Cow::Borrowed).collect(),
+        }
+    }
+
     /// The classes of a text, with the end of the sentence where the set has one.
     pub fn encode(&self, text: &str) -> Result<Vec<usize>, EncodeError> {
         let mut classes = Vec::new();
-        for (index, label) in self.units.split(text).into_iter().enumerate() {
+        for (index, label) in self.split(text).into_iter().enumerate() {
             let n_labels = self.symbols.len();
-            let class = self.class(label).ok_or_else(|| EncodeError {
+            let class = self.class(&label).ok_or_else(|| EncodeError {
                 position: index + 1,
-                found: label.to_owned(),
+                found: label.into_owned(),
                 n_labels,
             })?;
             classes.push(class);
@@ -225,15 +273,15 @@ impl LabelSet {
     }
 
     /// The labels of `text` that the set does not have, in order of appearance and as often as they appear.
-    pub fn foreign<'a>(&self, text: &'a str) -> Vec<&'a str> {
-        self.units.split(text).into_iter().filter(|label| self.class(label).is_none()).collect()
+    pub fn foreign<'a>(&self, text: &'a str) -> Vec<Cow<'a, str>> {
+        self.split(text).into_iter().filter(|label| self.class(label).is_none()).collect()
     }
 }
 
 fn is_label(units: Units, symbol: &str) -> bool {
     let is_reserved = [PADDING_NAME, BLANK_NAME, SPACE_NAME].contains(&symbol);
     let is_one = match units {
-        Units::Phones | Units::Words => !symbol.chars().any(char::is_whitespace),
+        Units::Phones | Units::Words | Units::Pieces => !symbol.chars().any(char::is_whitespace),
         Units::Chars => symbol == " " || symbol == END_OF_SENTENCE || is_one_visible_char(symbol),
     };
     !symbol.is_empty() && is_one && !is_reserved
@@ -310,7 +358,7 @@ impl LabelSet {
 
 fn parse_units(line: &str) -> Result<Units, ParseLabelsError> {
     let units = line.strip_prefix(UNITS_MARK).and_then(|name| name.trim().parse().ok());
-    units.ok_or_else(|| unexpected(1, line, "`# units: phones`, `# units: chars` or `# units: words`"))
+    units.ok_or_else(|| unexpected(1, line, "`# units: phones`, `# units: chars`, `# units: words` or `# units: bpe`"))
 }
 
 fn expect_line(lines: &[&str], index: usize, expected: &'static str) -> Result<(), ParseLabelsError> {

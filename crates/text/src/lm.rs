@@ -9,6 +9,24 @@
 //!
 //! in logarithms. Nodes are sorted by their parent and word, so that a child is found by bisection and a model can be
 //! read as it lies in a file. Each context knows the node of its own words without the first one.
+//!
+//! ```
+//! use srf_text::lm::{Context, Limits, LoadArpaError, MAX_ORDER, NgramModel, ParseArpaError, WordId};
+//!
+//! let arpa = "\\data\\\nngram 1=4\nngram 2=1\n\n\\1-grams:\n-1 <unk>\n-0.3 yes -0.2\n-0.6 </s>\n-99 <s> -0.1\n\n\
+//!             \\2-grams:\n-0.1 <s> yes\n\n\\end\\\n";
+//! let model = NgramModel::read(arpa.as_bytes(), Limits::default())?;
+//! assert_eq!((model.order(), model.n_ngrams()), (2, 5));
+//! assert!(model.order() <= MAX_ORDER);
+//! let yes: WordId = model.word("yes").unwrap_or(model.unknown());
+//! let (after_yes, log_prob): (Context, f64) = model.next(model.start(), yes);
+//! assert_eq!(log_prob, model.log_prob(model.start(), yes));
+//! let end = model.log_prob(after_yes, model.sentence_end().expect("the model has `</s>`"));
+//! assert!((model.sentence_log_prob(&["yes"]) - log_prob - end).abs() < 1e-6);
+//! assert!(matches!(NgramModel::load("no.arpa".as_ref()), Err(LoadArpaError::Open { .. })));
+//! assert!(matches!(NgramModel::read(&b"text"[..], Limits::default()), Err(ParseArpaError::NoData { .. })));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod arpa;
 

@@ -1,6 +1,36 @@
 //! Results of recognition, and the formats they are written in.
 //!
 //! Every format is a pure function from the transcript to a text, so that a server and a command write the same bytes.
+//!
+//! ```
+//! use srf_text::output::{
+//!     Alternative, Delay, EndReason, Evidence, Format, Segment, TokenResult, Transcript, UnknownFormat, Word,
+//! };
+//!
+//! let word = Word { text: "yes".into(), start_s: 0.5, end_s: 0.9, confidence: Some(0.98) };
+//! let evidence = Evidence { posterior: 0.98, coupling_mass: 0.6, runner_up: "no".into(), agrees: true };
+//! let delay = Delay { algorithmic_ms: 190.0, buffering_ms: 20.0, compute_ms: 2.0 };
+//! let token = TokenResult {
+//!     text: "yes".into(), start_s: 0.5, end_s: 0.9, confidence: Some(0.98), evidence: Some(evidence), delay: Some(delay),
+//! };
+//! let segment = Segment {
+//!     text: "yes".into(),
+//!     start_s: 0.5,
+//!     end_s: 0.9,
+//!     words: vec![word],
+//!     tokens: vec![token],
+//!     alternatives: vec![Alternative { text: "yet".into(), confidence: 0.02, score: -4.0 }],
+//!     ended_by: Some(EndReason::Rule2),
+//!     ..Segment::default()
+//! };
+//! println!("{}", segment.to_json());
+//! let transcript = Transcript { id: "talk".into(), duration_s: 1.0, segments: vec![segment], ..Transcript::default() };
+//! for format in Format::ALL {
+//!     std::fs::write(std::env::temp_dir().join(format!("talk.{}", format.extension())), transcript.format(format))?;
+//! }
+//! assert_eq!("docx".parse::<Format>(), Err(UnknownFormat { found: "docx".to_owned() }));
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
 mod json;
 mod plain;
@@ -10,6 +40,8 @@ mod textgrid;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
+
+pub use self::subtitles::SubtitleStream;
 
 /// The result of one recording (or one channel of it): what was said and when.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -64,6 +96,8 @@ pub enum EndReason {
     Rule3,
     /// The label that ends a sentence.
     EndOfSentence,
+    /// Silence, as voice activity detection found it.
+    Vad,
     /// The stream was flushed or finished.
     Flush,
 }
@@ -76,6 +110,7 @@ impl EndReason {
             Self::Rule2 => "rule2",
             Self::Rule3 => "rule3",
             Self::EndOfSentence => "end_of_sentence",
+            Self::Vad => "vad",
             Self::Flush => "flush",
         }
     }
@@ -255,6 +290,16 @@ impl Transcript {
         self.format_with(format, &SubtitleOptions::default())
     }
 
+    /// The event that ends a stream: everything but the segments, with `type` `end`.
+    ///
+    /// ```
+    /// let transcript = srf_text::output::Transcript { id: "talk".into(), duration_s: 1.0, ..Default::default() };
+    /// assert!(transcript.end_event().contains("\"type\":\"end\""));
+    /// ```
+    pub fn end_event(&self) -> String {
+        json::end_event(self).to_string()
+    }
+
     /// Like [`format`](Self::format), with other limits of subtitles.
     pub fn format_with(&self, format: Format, subtitles: &SubtitleOptions) -> String {
         match format {
@@ -274,6 +319,17 @@ impl Segment {
     /// The segment by itself as a JSON object on one line, as it stands in the list of a whole transcript.
     pub fn to_json(&self) -> String {
         json::segment(self).to_string()
+    }
+
+    /// The segment as an event of the stream `id`: [`to_json`](Self::to_json) with `id` and `type`, which is `partial`
+    /// while the segment goes on and `final` once it has ended.
+    ///
+    /// ```
+    /// let segment = srf_text::output::Segment { text: "yes".into(), ..Default::default() };
+    /// assert!(segment.to_event("talk").contains("\"type\":\"partial\""));
+    /// ```
+    pub fn to_event(&self, id: &str) -> String {
+        json::segment_event(self, id).to_string()
     }
 }
 

@@ -3,9 +3,27 @@
 //!
 //! The tree of words is stored as it is used. N-grams with words that the lexicon does not have cannot occur and are
 //! left out; log-probabilities of two words and more are stored as one of 256 values per length.
+//!
+//! ```
+//! use srf_text::fusion::Lexicon;
+//! use srf_text::labels::{LabelSet, Units};
+//! use srf_text::lm::{Limits, NgramModel};
+//! use srf_text::word_model::{ReadWordModelError, WordModel};
+//!
+//! let labels = LabelSet::new(Units::Phones, ["y", "eh", "s"])?;
+//! let lexicon = Lexicon::parse("yes y eh s\n", &labels)?;
+//! let arpa = "\\data\\\nngram 1=3\n\n\\1-grams:\n-0.3 yes\n-0.5 </s>\n-99 <s>\n\n\\end\\\n";
+//! let language = NgramModel::read(arpa.as_bytes(), Limits::default())?;
+//! let bytes = WordModel::format(&lexicon, &language, &labels);
+//! let WordModel { lexicon, .. } = WordModel::parse(&bytes, &labels)?;
+//! assert_eq!(lexicon.word(0), Some("yes"));
+//! assert!(matches!(WordModel::parse(b"text", &labels), Err(ReadWordModelError::Foreign)));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::fusion::{Lexicon, Names, WordTree};
 use crate::labels::LabelSet;
@@ -18,12 +36,12 @@ const MAX_BYTES: u64 = 256 << 20;
 const N_CODES: usize = 256;
 
 /// A lexicon and the language model of its words.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct WordModel {
     /// The words and their pronunciations.
     pub lexicon: Lexicon,
     /// The probabilities of the words.
-    pub language: NgramModel,
+    pub language: Arc<NgramModel>,
 }
 
 /// Why a file is not a word model.
@@ -75,7 +93,7 @@ impl WordModel {
         let language = read_language(&mut from, &mut lexicon)?;
         from.check(from.at == bytes.len(), "bytes after the end")?;
         lexicon.stamp = stamp;
-        Ok(Self { lexicon, language: NgramModel { stamp, ..language } })
+        Ok(Self { lexicon, language: Arc::new(NgramModel { stamp, ..language }) })
     }
 
     /// Reads a file.
@@ -226,10 +244,10 @@ fn counts(starts: &[u32]) -> Vec<u32> {
 }
 
 fn write_lexicon(out: &mut Writer, lexicon: &Lexicon) {
-    let Names { text, ends } = &lexicon.names;
+    let Names { text, ends } = &*lexicon.names;
     out.bytes(text.as_bytes());
     out.numbers(&counts(&[&[0], &ends[..]].concat()));
-    let WordTree { classes, first_child, first_word, words } = &lexicon.tree;
+    let WordTree { classes, first_child, first_word, words } = &*lexicon.tree;
     out.numbers(classes);
     out.numbers(&counts(first_child));
     out.numbers(&counts(first_word));
@@ -261,7 +279,7 @@ fn read_lexicon(from: &mut Reader<'_>, n_classes: usize) -> Result<Lexicon, Read
         && words.iter().all(|word| (*word as usize) < ends.len());
     from.check(are_words, "a word out of range")?;
     let tree = WordTree { classes, first_child, first_word, words };
-    Ok(Lexicon { names: Names { text, ends }, tree, ..Lexicon::default() })
+    Ok(Lexicon { names: Arc::new(Names { text, ends }), tree: Arc::new(tree), ..Lexicon::default() })
 }
 
 /// The n-grams of the words of the lexicon, with new numbers for the words.
@@ -323,7 +341,7 @@ fn read_language(from: &mut Reader<'_>, lexicon: &mut Lexicon) -> Result<NgramMo
         return Err(ReadWordModelError::Damaged { at: from.at, what: "four numbers are expected" });
     };
     from.check((1..=MAX_ORDER as u32).contains(&order), "the order is out of range")?;
-    lexicon.ids = from.numbers()?;
+    lexicon.ids = from.numbers()?.into();
     let unigrams = from.floats()?;
     let n_words = unigrams.len() as u32;
     let is_word = |word: u32| (1..=n_words).contains(&word);

@@ -2,10 +2,31 @@
 //!
 //! Characters are joined between spaces, labels that are words stand alone, and phones become words where a lexicon
 //! told them; without one they have no words, and the text is the phones. The end of a sentence is never written.
+//!
+//! ```
+//! use srf_text::decode::{Hypothesis, Token};
+//! use srf_text::label_timing::LabelTiming;
+//! use srf_text::labels::{LabelSet, Units};
+//! use srf_text::words::{Clock, SpokenWord, confidence, segment, text, words};
+//!
+//! let labels = LabelSet::new(Units::Chars, [" ", "n", "o"])?;
+//! let token = |class, slice| Token {
+//!     class, start_slice: slice, end_slice: slice + 1, peak_slice: slice, confidence: 0.81,
+//! };
+//! let no = Hypothesis { tokens: vec![token(2, 5), token(3, 7)], ..Hypothesis::default() };
+//! assert_eq!(text(&labels, None, &no), "no");
+//! assert!(matches!(&words(&labels, None, &no)[..], [SpokenWord { first_token: 0, end_token: 2, .. }]));
+//! assert_eq!(confidence(&no.tokens), Some(0.81));
+//! let clock = Clock { start_s: 0.0, slice_s: 0.04 };
+//! let found = segment(&labels, None, &[no], clock, &LabelTiming::default());
+//! assert_eq!((found.text.as_str(), found.start_s), ("no", clock.time_s(5)));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use crate::decode::{Hypothesis, Token};
 use crate::fusion::Lexicon;
 use crate::label_timing::LabelTiming;
+use crate::labels::pieces::WORD_START;
 use crate::labels::{LabelSet, Units};
 use crate::output::{Alternative, Segment, TokenResult, Word};
 
@@ -53,6 +74,9 @@ pub fn words(labels: &LabelSet, lexicon: Option<&Lexicon>, hypothesis: &Hypothes
         (None, Units::Phones) => Vec::new(),
         (None, Units::Words) => joined(labels, &hypothesis.tokens, |_, _| true),
         (None, Units::Chars) => joined(labels, &hypothesis.tokens, |before, symbol| before == " " || symbol == " "),
+        (None, Units::Pieces) => {
+            of_pieces(joined(labels, &hypothesis.tokens, |_, symbol| symbol.starts_with(WORD_START)))
+        }
     }
 }
 
@@ -78,6 +102,13 @@ fn joined(labels: &LabelSet, tokens: &[Token], is_edge: impl Fn(&str, &str) -> b
     words
 }
 
+/// Words without the sign that began them; one that is nothing else is no word.
+fn of_pieces(mut words: Vec<SpokenWord>) -> Vec<SpokenWord> {
+    words.iter_mut().for_each(|word| word.text.retain(|c| c != WORD_START));
+    words.retain(|word| !word.text.is_empty());
+    words
+}
+
 /// The label of a class; none for what is never written.
 fn written(labels: &LabelSet, class: usize) -> Option<&str> {
     if Some(class) == labels.end_of_sentence() { None } else { labels.symbol(class) }
@@ -90,8 +121,12 @@ pub fn text(labels: &LabelSet, lexicon: Option<&Lexicon>, hypothesis: &Hypothesi
         return words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
     }
     let text = labels.decode(&hypothesis.classes());
-    // Characters may come with more than one space between words.
-    if labels.units() == Units::Chars { text.split_whitespace().collect::<Vec<_>>().join(" ") } else { text }
+    // Characters and pieces may come with more than one space between words.
+    if matches!(labels.units(), Units::Chars | Units::Pieces) {
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    } else {
+        text
+    }
 }
 
 /// How sure a decoder is of some tokens together: the geometric mean of their confidences.

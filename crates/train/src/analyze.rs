@@ -16,6 +16,7 @@ pub(crate) mod tests;
 pub use self::routes::{AnalyzeError, Detail, Layer, Routes};
 pub use crate::draw::Picture;
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::path::Path;
 use std::{fs, io};
@@ -175,7 +176,7 @@ const MAX_NAME: usize = 50;
 
 /// The labels that none of `texts` has: what is routed to their classes means nothing, for training never constrains it.
 pub fn unused_labels<'a>(labels: &LabelSet, texts: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let used: HashSet<&str> = texts.flat_map(|text| labels.units().split(text)).collect();
+    let used: HashSet<Cow<'_, str>> = texts.flat_map(|text| labels.split(text)).collect();
     let is_unused = |label: &&String| !used.is_empty() && !used.contains(label.as_str());
     labels.symbols().iter().filter(is_unused).cloned().collect()
 }
@@ -193,8 +194,8 @@ pub fn unused_in_training(dir: &Path, labels: &LabelSet) -> Vec<String> {
 pub fn reference_labels(utterance: &corpus::Utterance, units: Units) -> Vec<Timed> {
     match units {
         Units::Phones => utterance.phones.clone(),
-        // Characters have no times of their own: their words are the nearest thing.
-        Units::Words | Units::Chars => utterance.words.clone(),
+        // Characters and pieces have no times of their own: their words are the nearest thing.
+        Units::Words | Units::Chars | Units::Pieces => utterance.words.clone(),
     }
 }
 

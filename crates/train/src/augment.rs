@@ -1,17 +1,17 @@
 //! Augmentation: changes utterances a little in every epoch; off by default.
 //!
-//! Three kinds: speed perturbation and noise on the samples, masks (SpecAugment) on the features.
+//! On the samples speed perturbation, rooms, noise and the band of a telephone; on the features masks (SpecAugment).
 //! What happens to an utterance depends on the seed, the epoch and its id alone, so a run can be repeated and resumed
 //! with any number of threads.
 
 use fastrand::Rng;
 use srf_base::random::hash_of;
 use srf_model::config::InvalidConfig;
-pub use srf_model::config::{AugmentConfig, MaskConfig, NoiseConfig};
+pub use srf_model::config::{AugmentConfig, MaskConfig, NoiseConfig, RoomsConfig};
 
 use crate::noise;
 use crate::playback::play;
-use crate::seed::{between, generator};
+use crate::seed::{between, generator, normal};
 
 /// Changes utterances as configured.
 #[derive(Clone, Debug)]
@@ -38,7 +38,8 @@ impl Augmenter {
 
     /// Whether samples change, hence features have to be computed anew in every epoch.
     pub fn changes_samples(&self) -> bool {
-        !self.config.speeds.is_empty() || self.config.noise.is_some()
+        let AugmentConfig { speeds, rooms, noise, telephone, masks: _ } = &self.config;
+        !speeds.is_empty() || rooms.is_some() || noise.is_some() || 0.0 < *telephone
     }
 
     /// How many times as long as it was an utterance can become.
@@ -52,11 +53,20 @@ impl Augmenter {
         let speed =
             if self.config.speeds.is_empty() { 1.0 } else { self.config.speeds[rng.usize(..self.config.speeds.len())] };
         change_speed(samples, rate_hz, speed);
+        if let Some(RoomsConfig { probability, min_t60_s, max_t60_s }) = self.config.rooms
+            && rng.f32() < probability
+        {
+            reverberate(samples, rate_hz, between(rng, min_t60_s, max_t60_s), rng);
+        }
         if let Some(NoiseConfig { probability, min_snr_db, max_snr_db }) = self.config.noise
             && rng.f32() < probability
         {
             let (snr_db, colour) = (between(rng, min_snr_db, max_snr_db), between(rng, 0.0, 0.95));
             noise::add(samples, snr_db, colour, rng);
+        }
+        // Last, for a telephone transmits the room and the noise too.
+        if 0.0 < self.config.telephone && rng.f32() < self.config.telephone {
+            limit_band(samples, rate_hz);
         }
         speed
     }
@@ -95,6 +105,36 @@ fn change_speed(samples: &mut Vec<f32>, rate_hz: u32, speed: f64) {
     let played_hz = (f64::from(rate_hz) * speed).round() as u32;
     if played_hz != rate_hz {
         *samples = play(std::mem::take(samples), played_hz, rate_hz);
+    }
+}
+
+/// Echoes per second of decay: enough that single ones are not heard, few enough to add one by one.
+const ECHOES_PER_S: f32 = 400.0;
+
+/// Adds echoes at random times whose level falls by 60 dB within `t60_s`. The length and the mean power stay.
+fn reverberate(samples: &mut [f32], rate_hz: u32, t60_s: f32, rng: &mut Rng) {
+    let (rate_hz, before) = (rate_hz as f32, noise::power(samples));
+    let dry = samples.to_vec();
+    for _ in 0..(ECHOES_PER_S * t60_s) as usize {
+        let delay_s = rng.f32() * t60_s;
+        let level = 0.25 * normal(rng) * 10f32.powf(-3.0 * delay_s / t60_s);
+        let delay = 1 + (delay_s * rate_hz) as usize;
+        samples.iter_mut().skip(delay).zip(&dry).for_each(|(sample, echo)| *sample += level * echo);
+    }
+    let after = noise::power(samples);
+    let gain = if after > 0.0 { (before / after).sqrt() } else { 1.0 };
+    samples.iter_mut().for_each(|sample| *sample *= gain);
+}
+
+const TELEPHONE_HZ: u32 = 8000;
+
+/// Samples at the rate of a telephone and back: nothing above 4 kHz remains.
+fn limit_band(samples: &mut Vec<f32>, rate_hz: u32) {
+    if TELEPHONE_HZ < rate_hz {
+        let n_samples = samples.len();
+        let narrow = play(std::mem::take(samples), rate_hz, TELEPHONE_HZ);
+        *samples = play(narrow, TELEPHONE_HZ, rate_hz);
+        samples.resize(n_samples, 0.0);
     }
 }
 

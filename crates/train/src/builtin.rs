@@ -99,7 +99,7 @@ pub enum EspeakError {
     Run { source: std::io::Error },
     #[error("`{PROGRAM}` failed on `{text}`: {reason}")]
     Failed { text: String, reason: String },
-    #[error("`{PROGRAM}` wrote what cannot be read")]
+    #[error("`{PROGRAM}` wrote output that cannot be read")]
     Output { source: srf_audio::ReadAudioError },
 }
 

@@ -4,7 +4,7 @@
 //! [`prepare`] turns a corpus into manifests and labels to train on, [`validate`] checks a manifest against its audio.
 
 mod files;
-mod normalize;
+pub(crate) mod normalize;
 
 pub mod commonvoice;
 pub mod folder;

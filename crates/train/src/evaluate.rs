@@ -6,6 +6,7 @@
 pub mod files;
 pub mod scoring;
 pub mod summary;
+pub mod tune;
 
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
@@ -18,6 +19,7 @@ use srf_text::labels::timit::Folded;
 use srf_text::labels::{LabelSet, Units};
 use srf_text::output::{Segment, Transcript};
 
+use crate::corpus::normalize::{Case, Dropped, normalize};
 use crate::corpus::{Utterance, Watcher};
 use scoring::{Answer, score};
 
@@ -47,7 +49,7 @@ pub struct LeftOut {
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names of the fields say what they are")]
 pub struct Evaluation {
-    /// The units of the model.
+    /// What was compared: the units of the model, or words if a lexicon made words of its phones.
     pub units: Units,
     /// Error rates, the most important one first.
     pub rates: Vec<Rate>,
@@ -82,12 +84,12 @@ pub fn evaluate(
     watcher: &dyn Watcher,
 ) -> Evaluation {
     let list: Vec<_> = utterances.iter().map(Utterance::to_be_heard).collect();
-    let stream = StreamOptions { decoder: options.decoder.clone(), endpoint: None, ..StreamOptions::default() };
+    let stream = StreamOptions { decoder: Some(options.decoder.clone()), endpoint: None, ..StreamOptions::default() };
     watcher.begin("recognising", list.len());
     let start = Instant::now();
     let results = recognizer.transcribe_all(&list, &stream, &|| watcher.advance());
     let recognition_s = start.elapsed().as_secs_f64();
-    let units = recognizer.labels().units();
+    let units = units_of(recognizer, &options.decoder);
     let mut evaluation = Evaluation {
         units,
         rates: Vec::new(),
@@ -100,7 +102,7 @@ pub fn evaluate(
     };
     for (utterance, result) in utterances.iter().zip(results) {
         match result {
-            Ok(transcript) => evaluation.add(utterance, transcript),
+            Ok(transcript) => evaluation.add(utterance, transcript, units != recognizer.labels().units()),
             Err(error) => {
                 evaluation.left_out.push(LeftOut { id: utterance.id.clone(), reason: error.to_string() });
             }
@@ -111,12 +113,18 @@ pub fn evaluate(
 }
 
 impl Evaluation {
-    fn add(&mut self, utterance: &Utterance, transcript: Transcript) {
-        let recognized = transcript.segments.iter().flat_map(|segment| recognized(segment, self.units)).collect();
+    /// `by_lexicon` says whether a lexicon made words of the labels.
+    fn add(&mut self, utterance: &Utterance, transcript: Transcript, by_lexicon: bool) {
+        let segments = transcript.segments.iter();
+        let recognized = if by_lexicon {
+            segments.flat_map(|segment| &segment.words).flat_map(|w| plain(&w.text, w.confidence)).collect()
+        } else {
+            segments.flat_map(|segment| recognized(segment, self.units)).collect()
+        };
         self.answers.push(Answer {
             id: utterance.id.clone(),
             speaker: utterance.speaker.clone(),
-            reference: reference(utterance, self.units),
+            reference: if by_lexicon { word_reference(utterance) } else { reference(utterance, self.units) },
             recognized,
         });
         self.audio_s += transcript.duration_s;
@@ -141,6 +149,22 @@ impl Evaluation {
         self.audio_s -= self.transcripts.remove(at).duration_s;
         self.left_out.push(LeftOut { id, reason });
     }
+}
+
+/// What a decoder writes: the units of the model, or words if a lexicon makes words of its phones.
+pub fn units_of(recognizer: &Recognizer, decoder: &DecoderConfig) -> Units {
+    let has_lexicon = decoder.fusion.as_ref().is_some_and(|fusion| fusion.lexicon().is_some());
+    match recognizer.labels().units() {
+        Units::Phones | Units::Pieces if has_lexicon => Units::Words,
+        units => units,
+    }
+}
+
+/// Whether an utterance has a reference in words, for a model of these labels.
+pub fn has_words(utterance: &Utterance, labels: &LabelSet) -> bool {
+    labels.units() != Units::Phones
+        || utterance.sentence != utterance.text
+        || !labels.foreign(&utterance.text).is_empty()
 }
 
 /// Reference labels that a model of phones cannot write, with how often each occurs; the most frequent first.
@@ -183,6 +207,11 @@ fn mapped(label: &str, mapping: Option<PhoneMapping>) -> Option<String> {
     }
 }
 
+/// The words of an utterance without punctuation and in lower case, as corpora are prepared.
+pub(crate) fn word_reference(utterance: &Utterance) -> String {
+    plain_words(&utterance.sentence)
+}
+
 /// The reference: the text, or the phones if the model writes phones and the text is words.
 fn reference(utterance: &Utterance, units: Units) -> String {
     let is_words = utterance.text == utterance.sentence;
@@ -204,6 +233,18 @@ fn recognized(segment: &Segment, units: Units) -> Vec<Recognized> {
     };
     match units {
         Units::Phones => segment.tokens.iter().map(|token| one(&token.text, token.confidence)).collect(),
-        Units::Words | Units::Chars => segment.words.iter().map(|word| one(&word.text, word.confidence)).collect(),
+        Units::Words | Units::Chars | Units::Pieces => {
+            segment.words.iter().map(|word| one(&word.text, word.confidence)).collect()
+        }
     }
+}
+
+/// A word as it is compared with a reference; one with a hyphen is two.
+pub(crate) fn plain(text: &str, confidence: Option<f32>) -> Vec<Recognized> {
+    let confidence = confidence.map(f64::from);
+    plain_words(text).split_whitespace().map(|word| Recognized { text: word.to_owned(), confidence }).collect()
+}
+
+fn plain_words(text: &str) -> String {
+    normalize(text, Case::Lower, true, &mut Dropped::new())
 }

@@ -122,8 +122,26 @@ pub struct Machine {
     pub memory_gib: f64,
     /// The operating system.
     pub system: String,
-    /// The row of kernels: `scalar`, `avx2`, `avx512` or `neon`.
+    /// The instruction set of the kernels, as `SRF_ISA` names it.
     pub kernels: String,
+}
+
+impl Machine {
+    /// This one; `kernels` is the instruction set in use.
+    pub fn this(kernels: &str) -> Self {
+        let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+        let processor = read("/proc/cpuinfo");
+        let processor = processor.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+        let memory = read("/proc/meminfo");
+        let memory_kib = memory.lines().find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next());
+        Self {
+            processor: processor.map_or(std::env::consts::ARCH, |(_, name)| name.trim()).to_owned(),
+            n_threads: rayon::current_num_threads(),
+            memory_gib: memory_kib.and_then(|kib| kib.parse().ok()).unwrap_or(0.0) / f64::from(1 << 20),
+            system: std::env::consts::OS.to_owned(),
+            kernels: kernels.to_owned(),
+        }
+    }
 }
 
 /// A run goes on.

@@ -7,6 +7,7 @@ pub mod corpus;
 pub mod draw;
 pub mod evaluate;
 pub mod events;
+pub mod lexicon;
 pub mod page;
 pub mod recipes;
 pub mod report;

@@ -14,6 +14,8 @@ pub const ALL: &[(&str, &str)] = texts![
     "builtin/demo",
     "builtin/phones",
     "digits/words",
+    "en/first",
+    "en/second",
     "en-phones/both",
     "en-phones/both-blstm",
     "en-phones/real",
@@ -91,6 +93,8 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../recipes");
         let files: BTreeMap<String, String> = entries(&root)
             .flat_map(|dir| entries(&dir).collect::<Vec<_>>())
+            // A folder may also explain its recipes.
+            .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
             .map(|path| {
                 let name = path.strip_prefix(&root).unwrap().with_extension("").display().to_string();
                 (name, fs::read_to_string(&path).unwrap())

@@ -49,8 +49,8 @@ fn timed(utterance: &Utterance, units: Units) -> &[Timed] {
     match units {
         Units::Phones => &utterance.phones,
         Units::Words => &utterance.words,
-        // Nobody times characters.
-        Units::Chars => &[],
+        // Nobody times characters or pieces.
+        Units::Chars | Units::Pieces => &[],
     }
 }
 

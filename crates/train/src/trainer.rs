@@ -44,7 +44,7 @@ pub struct TrainJob {
     pub recipe: Recipe,
     /// What it is called.
     pub recipe_name: String,
-    /// The corpus; many trainings can share it.
+    /// The corpus; many runs can share it.
     pub data: Arc<Prepared>,
     /// The run directory.
     pub run: PathBuf,
@@ -60,7 +60,7 @@ pub struct TrainJob {
     pub max_cache_bytes: u64,
 }
 
-/// How a training that could start ended.
+/// How a run that could start ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// There is a model.
@@ -98,7 +98,7 @@ pub struct Figures {
     pub left_s: f64,
 }
 
-/// Somebody who watches a training.
+/// Follows a run.
 pub trait TrainWatcher: Watcher {
     /// Something happened that is also in the log.
     fn record(&self, record: &Record);
@@ -108,7 +108,7 @@ pub trait TrainWatcher: Watcher {
     fn step(&self, figures: &Figures);
 }
 
-/// Why a training cannot start or go on; what was saved before stays.
+/// Why a run cannot start or go on; what was saved before stays.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)] // the messages say what the fields are

@@ -9,16 +9,22 @@
 mod tiny;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use srf::Recognizer;
+use srf::words::WordSettings;
 use srf_model::config::Cmvn;
 use srf_score::Counts;
 use srf_text::decode::{DecoderConfig, Search};
+use srf_text::fusion::Lexicon;
 use srf_text::labels::Units;
 use srf_text::labels::mapping::PhoneMapping;
+use srf_text::lm::{Limits, NgramModel};
 use srf_text::output::Transcript;
+use srf_text::word_model::WordModel;
 use srf_train::corpus::{AudioPart, Timed, Unwatched, Utterance};
 use srf_train::evaluate::summary::{Subject, Summary};
+use srf_train::evaluate::tune::{Grid, Tuner};
 use srf_train::evaluate::{EvaluateOptions, Evaluation, Scoring, evaluate, files};
 
 const PHONES: [&str; 7] = ["aa", "b", "ih", "k", "n", "s", "sil"];
@@ -174,4 +180,60 @@ fn threads_change_nothing() {
     assert_eq!((one.n_threads, three.n_threads), (1, 3));
     assert_eq!(without_delays(&one), without_delays(&three));
     assert_eq!(one.rate().interval, three.rate().interval);
+}
+
+#[test]
+fn tuning_counts_as_evaluation_does_and_finds_the_fewest_errors() {
+    let dir = tempfile::tempdir().unwrap();
+    let recognizer = with_words();
+    let mut utterances: Vec<Utterance> = (0..6).map(|number| utterance(dir.path(), number)).collect();
+    // What one choice of weights writes is the reference, so that this choice has no errors.
+    let right = WordSettings { alpha: 0.9, beta: 3.0, beam: 20 };
+    let options = |settings: &WordSettings| EvaluateOptions {
+        decoder: recognizer.decoder_of(settings).unwrap().unwrap(),
+        scoring: Scoring::default(),
+    };
+    let written = evaluate(&recognizer, &utterances, &options(&right), &Unwatched);
+    for (utterance, transcript) in utterances.iter_mut().zip(&written.transcripts) {
+        utterance.sentence = transcript.text().to_uppercase() + ".";
+        utterance.text = "aa".to_owned();
+    }
+    let tuner = Tuner::new(&recognizer, &utterances, &Unwatched).unwrap();
+    let start = WordSettings { alpha: 0.1, beta: -3.0, beam: 20 };
+    for settings in [start, right, WordSettings { alpha: 0.5, beta: 0.0, beam: 3 }] {
+        let expected = evaluate(&recognizer, &utterances, &options(&settings), &Unwatched);
+        assert_eq!((expected.units, expected.rates.len()), (Units::Words, 2));
+        assert_eq!(tuner.errors(&settings).unwrap(), expected.rate().system.counts(), "{settings:?}");
+    }
+    let grid = Grid { alphas: vec![0.1, 0.5, 0.9], betas: vec![-3.0, 0.0, 3.0] };
+    let mut tried = Vec::new();
+    let (best, counts) = tuner.search(&grid, start, &mut |settings, counts| tried.push((*settings, *counts))).unwrap();
+    assert!(tried.iter().all(|(_, other)| counts.n_errors() <= other.n_errors()));
+    assert!(counts.n_errors() < tried[0].1.n_errors(), "{tried:?}");
+    assert!(tried.contains(&(best, counts)) && tried.len() <= 9, "no point is tried twice");
+}
+
+#[test]
+fn words_of_a_lexicon_are_compared_without_punctuation() {
+    let dir = tempfile::tempdir().unwrap();
+    let recognizer = with_words();
+    let mut listed = utterance(dir.path(), 1);
+    let options = EvaluateOptions { decoder: recognizer.decoder(), scoring: Scoring::default() };
+    let written = evaluate(&recognizer, std::slice::from_ref(&listed), &options, &Unwatched).transcripts[0].text();
+    let first = written.split(' ').next().unwrap().to_owned();
+    listed.sentence = format!("“{}”, WRONG-WORD!", written.to_uppercase());
+    listed.text = "aa b".to_owned();
+    let counts = evaluate(&recognizer, &[listed], &options, &Unwatched).rate().system.counts();
+    assert_eq!((counts.deletions, counts.n_errors()), (2, 2), "{first}");
+}
+
+/// A model of phones with words.
+fn with_words() -> Recognizer {
+    let recognizer = Recognizer::from_parts(tiny::parts(Cmvn::Online, Units::Phones, &PHONES)).unwrap();
+    let lexicon = "a aa\nab aa b\nsick s ih k\nsink s ih n k\nbin b ih n\nin ih n\nso s\nk k\nb b\nn n\nih ih\n";
+    let lexicon = Lexicon::parse(lexicon, recognizer.labels()).unwrap();
+    let arpa = "\\data\\\nngram 1=12\n\\1-grams:\n-3 <unk>\n-0.5 a\n-1.5 ab\n-2 sick\n-2 sink\n-2 bin\n-1 in\n-1.2 so\n\
+        -1.3 k\n-0.9 b\n-1.1 n\n-0.6 ih\n\\end\\\n";
+    let language = Arc::new(NgramModel::read(arpa.as_bytes(), Limits::default()).unwrap());
+    recognizer.with_words(WordModel { lexicon, language }, WordSettings::default()).unwrap()
 }

@@ -8,6 +8,8 @@ use srf_model::config::{InvalidConfig, ReadConfigError};
 use srf_model::weights::{LoadWeightsError, SaveWeightsError};
 use srf_text::labels::LoadLabelsError;
 
+use crate::words::WordsError;
+
 /// Why a model directory could not be read.
 #[allow(missing_docs, reason = "the messages say what the fields are")]
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +37,8 @@ pub enum ReadModelError {
     Times { path: PathBuf, message: String },
     #[error("`{path}`: {cause}", path = path.display())]
     Parts { path: PathBuf, cause: InvalidParts },
+    #[error(transparent)]
+    Words(#[from] WordsError),
 }
 
 impl ReadModelError {
@@ -42,8 +46,9 @@ impl ReadModelError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Parts { cause, .. } => cause.hint(),
+            Self::Words(cause) => cause.hint(),
             Self::OtherModel { .. } | Self::OtherFile { .. } => {
-                Some("copy the whole directory again, all files of one training".to_owned())
+                Some("copy the whole directory again, all files of one model".to_owned())
             }
             _ => None,
         }

@@ -6,6 +6,16 @@
 use super::config::{Cmvn, FeaturesConfig};
 
 /// Sums over frames, from which mean and variance follow.
+///
+/// ```
+/// use srf_audio::features::cmvn::CmvnStats;
+///
+/// let mut speaker = CmvnStats::of(2, &[1.0, 2.0, 3.0, 4.0]);
+/// speaker.merge(&CmvnStats::of(2, &[5.0, 6.0]));
+/// assert_eq!(speaker.n_frames(), 3.0);
+/// // As Kaldi's `compute-cmvn-stats` writes them.
+/// assert_eq!(CmvnStats::from_kaldi(&speaker.to_kaldi()), Some(speaker));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct CmvnStats {
     n_frames: f64,

@@ -13,6 +13,18 @@ use serde::{Deserialize, Serialize};
 /// let config = srf_audio::features::FeaturesConfig { mel_bins: 80, energy: false, ..Default::default() };
 /// assert_eq!(config.n_features(), 240);
 /// ```
+///
+/// ```
+/// use srf_audio::features::{FeaturesConfig, WindowShape};
+///
+/// let config = FeaturesConfig { window: WindowShape::Hamming, ..FeaturesConfig::default() };
+/// config.check()?;
+/// assert_eq!((config.frame_samples(), config.shift_samples()), (400, 160));
+/// assert_eq!((config.n_static(), config.n_features()), (41, 123));
+/// // Deltas of deltas see two frames ahead each.
+/// assert_eq!(config.look_ahead_frames(), 4);
+/// # Ok::<(), srf_audio::features::FeaturesConfigError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FeaturesConfig {

@@ -109,6 +109,16 @@ impl Extractor {
     }
 
     /// Forgets the utterance so far.
+    ///
+    /// ```
+    /// use srf_audio::features::{Extractor, FeaturesConfig};
+    ///
+    /// let mut extractor = Extractor::new(&FeaturesConfig::default())?;
+    /// let mut frames = Vec::new();
+    /// extractor.accept(&[0.0; 16_000], &mut frames);
+    /// extractor.reset();
+    /// # Ok::<(), srf_audio::features::FeaturesConfigError>(())
+    /// ```
     pub fn reset(&mut self) {
         self.framer.reset();
         self.deltas.reset();

@@ -15,7 +15,6 @@ use srf_text::labels::{LabelSet, Units};
 use srf_text::output::{Format, Segment, Transcript, Word};
 use srf_train::corpus::manifest;
 
-use super::inputs;
 use super::recognition::{ModelArgs, read_text};
 use super::transcribe::files::{Sink, keep_on};
 use crate::Exit;
@@ -104,7 +103,7 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     let recognizer = model.open()?;
     let (referenced, mut n_problems) = reference.resolve(recognizer.labels(), out)?;
     let mut sink = Sink::new(format, dir, out)?;
-    sink.expect(referenced.len())?;
+    sink.expect(&[], referenced.len())?;
     let aligned = for_each_in_parallel("align", &recognizer, &referenced, out, |item, statistics| {
         transcript(&recognizer, item, statistics)
     });
@@ -271,12 +270,12 @@ fn texts(
         (None, None) => bail!("no transcript: give --text, --transcript or a manifest"),
     };
     if let [path] = inputs {
-        return Ok((vec![(inputs::whole(path.clone()), text)], 0));
+        return Ok((vec![(path.clone().into(), text)], 0));
     }
     let by_id: HashMap<&str, &str> =
         text.lines().filter_map(|line| line.trim().split_once(char::is_whitespace)).collect();
     let (mut found, mut n_problems) = (Vec::new(), 0);
-    for utterance in inputs.iter().cloned().map(inputs::whole) {
+    for utterance in inputs.iter().cloned().map(Utterance::from) {
         let Some(text) = by_id.get(utterance.id.as_str()) else {
             n_problems += 1;
             let Utterance { path, id, .. } = &utterance;

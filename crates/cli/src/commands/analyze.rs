@@ -19,7 +19,7 @@ use srf_train::corpus::{self, Problem, Timed, folder, manifest};
 use super::inputs::{self, Inputs};
 use super::models::{default_directory, model_directory};
 use crate::Exit;
-use crate::printer::{Printer, human_duration};
+use crate::printer::{Printer, human_duration, table};
 
 /// Longer pieces make pages that browsers cannot show.
 const MAX_SECONDS: f64 = 120.0;
@@ -41,7 +41,7 @@ pub(crate) struct Args {
     #[arg(required_unless_present = "table", value_name = "FILE")]
     inputs: Vec<PathBuf>,
 
-    /// A model directory, or the run it is in; give several to compare them [default: $SRF_MODEL, ./model, ./models/en-phones, or the one next to the program]
+    /// A model directory, or the run it is in; give several to compare them [default: $SRF_MODEL, ./model, ./models/en, or the one next to the program]
     #[arg(long, short, value_name = "DIR")]
     model: Vec<PathBuf>,
 
@@ -223,7 +223,7 @@ struct Sources {
 
 impl Sources {
     fn gather(paths: &[PathBuf], labels: Option<&Path>, limit_s: f64, out: &Printer) -> anyhow::Result<Self> {
-        let Inputs { mut utterances, mut n_problems } = inputs::gather(paths, out);
+        let Inputs { mut utterances, mut n_problems, .. } = inputs::gather(paths, out);
         if utterances.is_empty() {
             bail!("found no recording in the given paths");
         }
@@ -358,11 +358,11 @@ impl Measured {
 
     /// The edit distance rate of each utterance and of all.
     fn text(&self) -> String {
-        let head = ["utterance", "model", "slices", "different", "rate"].map(str::to_owned);
+        let head = ["utterance", "model", "slices", "different", "rate"].map(str::to_owned).to_vec();
         let row = |id: &str, model: usize, distance: Distance| {
             let rate = distance.rate().map_or_else(|| "-".to_owned(), |rate| format!("{:.2} %", 100.0 * rate));
             let model = self.models[model].clone();
-            [id.to_owned(), model, distance.n_slices.to_string(), distance.n_different.to_string(), rate]
+            vec![id.to_owned(), model, distance.n_slices.to_string(), distance.n_different.to_string(), rate]
         };
         let of_all = (0..self.models.len()).map(|model| row("all", model, self.total(model)));
         let of_predicted =
@@ -372,8 +372,8 @@ impl Measured {
             let row = &row;
             distances.iter().enumerate().map(move |(model, distance)| row(id, model, *distance))
         });
-        let lines: Vec<[String; 5]> = [head].into_iter().chain(each).chain(of_all).chain(of_predicted).collect();
-        aligned(&lines)
+        let lines: Vec<Vec<String>> = [head].into_iter().chain(each).chain(of_all).chain(of_predicted).collect();
+        table(&lines, 2)
     }
 
     /// The same for programs, with every utterance.
@@ -402,14 +402,4 @@ impl Measured {
             .collect();
         serde_json::json!({ "total": total, "said": predicted, "classes": classes, "utterances": each }).to_string()
     }
-}
-
-/// Columns of one width, numbers aligned to the right.
-fn aligned(lines: &[[String; 5]]) -> String {
-    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
-    let [a, b, c, d, e] = std::array::from_fn(width);
-    let line = |[id, model, slices, different, rate]: &[String; 5]| {
-        format!("{id:a$}  {model:b$}  {slices:>c$}  {different:>d$}  {rate:>e$}")
-    };
-    lines.iter().map(line).collect::<Vec<_>>().join("\n")
 }

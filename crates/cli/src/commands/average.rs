@@ -10,7 +10,7 @@ use super::models::model_directory;
 use crate::Exit;
 use crate::printer::Printer;
 
-/// Make one model of several: the mean of their weights and statistics
+/// Average several models: the mean of their weights and statistics
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -21,7 +21,7 @@ pub(crate) struct Args {
     #[arg(required = true, value_name = "MODEL")]
     models: Vec<PathBuf>,
 
-    /// The mean of the last epochs that one checkpoint keeps
+    /// Average the last N epochs that one checkpoint holds
     #[arg(long, value_name = "N")]
     epochs: Option<usize>,
 

@@ -7,6 +7,7 @@
 mod decode;
 mod kernels;
 mod machine;
+mod serve;
 mod streams;
 mod train;
 
@@ -46,7 +47,7 @@ const NETWORKS: [(&str, &str); 20] = [
     ("tf20_wsj", "wsj/tf-20l"),
 ];
 
-/// Measure speed: kernels, a training step, decoding, or complete streams
+/// Measure speed: kernels, a training step, decoding, complete streams, or a server under load
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -56,7 +57,9 @@ Examples:
   srf bench train --recipe recipes/family/em.toml
   srf bench train --utterances 5 --frames 1200
   srf bench streams --streams 100 --threads 2
-  srf bench soak --hours 10")]
+  srf bench soak --hours 10
+  srf bench serve --find
+  srf bench serve --streams 80 --seconds 1800")]
 pub(crate) struct Args {
     /// What to measure
     what: What,
@@ -106,6 +109,14 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 10.0)]
     hours: f64,
 
+    /// Seconds that clients of a server speak, in real time
+    #[arg(long, value_name = "S", default_value_t = 10.0)]
+    seconds: f64,
+
+    /// Find the most live streams whose results are no more than 300 ms late in 99 of 100 cases
+    #[arg(long)]
+    find: bool,
+
     /// Print JSON instead of text
     #[arg(long)]
     json: bool,
@@ -125,6 +136,8 @@ enum What {
     Streams,
     /// Hours of audio through one stream: speed and memory
     Soak,
+    /// Live streams to `srf serve`: how late results are, errors, memory and open files
+    Serve,
 }
 
 /// Measurements of a whole network.
@@ -170,7 +183,26 @@ impl Subject {
 }
 
 pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
-    let Args { what, model, recipe, threads, steps, utterances, frames, data, dir, beam, streams, hours, json } = args;
+    let Args {
+        what,
+        model,
+        recipe,
+        threads,
+        steps,
+        utterances,
+        frames,
+        data,
+        dir,
+        beam,
+        streams,
+        hours,
+        seconds,
+        find,
+        json,
+    } = args;
+    if let What::Serve = what {
+        return serve::run(&serve::Load { dir, threads, streams, seconds }, find, json, out);
+    }
     let subject = &Subject::new(&model, recipe.as_deref())?;
     let setup = streams::Setup { subject, dir: dir.as_deref(), beam };
     let pool = super::thread_pool(threads)?;
@@ -184,6 +216,7 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
         What::Beam => decode::beam(subject, steps, beam, json, out),
         What::Streams => streams::concurrent(setup, streams, json, out),
         What::Soak => streams::soak(setup, hours, json, out),
+        What::Serve => Ok(()),
     })?;
     Ok(Exit::Done)
 }

@@ -14,7 +14,7 @@ use crate::printer::{Printer, human_duration};
 
 /// Turn any recording into a 16-bit WAV
 ///
-/// Reads WAV, NIST SPHERE (with shorten), FLAC, MP3, Ogg Vorbis, AIFF, MP4 and Matroska (AAC, ALAC), deciding by content;
+/// Reads WAV, NIST SPHERE (with shorten), FLAC, MP3, Ogg Vorbis, AIFF, MP4 and Matroska (AAC, ALAC), detected by content;
 /// other codecs, such as Opus, through `ffmpeg` where it is installed.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -35,7 +35,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "HZ")]
     rate: Option<u32>,
 
-    /// Just one channel: its number from 0, or `mix` for the mean of all; every channel is kept when absent
+    /// Keep only one channel: its number from 0, or `mix` for the mean of all [default: all channels]
     #[arg(long, value_name = "N|mix", value_parser = parse_channel)]
     channel: Option<Channel>,
 
@@ -43,7 +43,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "S", default_value_t = 0.0)]
     start: f64,
 
-    /// Where to end, in seconds; the end of the recording when absent
+    /// Where to end, in seconds [default: the end of the recording]
     #[arg(long, value_name = "S")]
     end: Option<f64>,
 }

@@ -157,7 +157,10 @@ impl Demo<'_> {
             save_every: SAVE_EVERY,
             max_cache_bytes: MAX_CACHE_BYTES,
         };
-        Ok(matches!(training::watch(&job, self.out)?, Outcome::Finished { .. }))
+        Ok(matches!(
+            training::watch(&job, &training::screen::Screen::new(self.out), self.out)?,
+            Outcome::Finished { .. }
+        ))
     }
 
     fn recipe(&self) -> anyhow::Result<Recipe> {

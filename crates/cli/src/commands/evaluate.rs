@@ -4,12 +4,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
 use srf::Recognizer;
+use srf_text::decode::DecoderConfig;
 use srf_text::labels::mapping::PhoneMapping;
 use srf_text::labels::{LabelSet, Units};
 use srf_train::corpus::{Utterance, manifest};
 use srf_train::evaluate::summary::{Subject, Summary};
 use srf_train::evaluate::{
-    DEFAULT_REPLICATIONS, EvaluateOptions, Evaluation, Rate, Scoring, evaluate, files, fitting_mapping, unknown_labels,
+    DEFAULT_REPLICATIONS, EvaluateOptions, Evaluation, Rate, Scoring, evaluate, files, fitting_mapping, has_words,
+    units_of, unknown_labels,
 };
 
 use super::recognition::{DecodingArgs, ModelArgs};
@@ -20,7 +22,8 @@ use crate::printer::{Bar, Printer, human_duration};
 /// Measure the error rate and the speed of a model
 ///
 /// Recognises every utterance of a manifest as `srf transcribe` would, on all cores, and scores it against its text:
-/// PER for models of phones, WER and CER for the others. Utterances that cannot be read are reported and left out, and
+/// PER where phones are written, WER and CER otherwise. A model of phones that has words is scored by its words, and with
+/// `--phones` by its phones. Utterances that cannot be read are reported and left out, and
 /// labels that the model cannot write are reported; the exit code is then 1.
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -30,6 +33,7 @@ Files in DIR: evaluation.json, ref.trn, hyp.trn, hyp.ctm, hyp.jsonl (NeMo's `pre
 Examples:
   srf evaluate --model run/model corpus/test.jsonl
   srf evaluate --model run corpus/test.jsonl --out run/test --speakers
+  srf evaluate --model run/model corpus/test.jsonl --phones
   srf evaluate --model run/model timit/test.jsonl --map timit39 --beam 20 --json")]
 pub(crate) struct Args {
     /// The utterances: a JSONL manifest
@@ -73,13 +77,16 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     let Args { manifest, model, out: dir, map, speakers, bootstrap, seed, threads, json, decoding } = args;
     let (model, recognizer) = model.open_named()?;
-    let units = recognizer.labels().units();
+    let (utterances, mut n_problems) = load(&manifest, out)?;
+    let decoder = decoding.decoder(&recognizer)?;
+    let decoder = fitting_decoder(&recognizer, &utterances, decoder, map, out);
+    let units = units_of(&recognizer, &decoder);
     if let Some(mapping) = map {
         ensure!(units == Units::Phones, "`--map {mapping}` is for phones, but the model writes {units}");
     }
-    let (utterances, mut n_problems) = load(&manifest, out)?;
-    n_problems += usize::from(!check_labels(recognizer.labels(), &utterances, map, out));
-    let decoder = decoding.resolve(recognizer.labels())?.decoder;
+    if units == recognizer.labels().units() {
+        n_problems += usize::from(!check_labels(recognizer.labels(), &utterances, map, out));
+    }
     let subject = Subject::new(&model, &manifest, &decoder, map);
     let scoring = Scoring { mapping: map, n_replications: bootstrap, seed };
     let options = EvaluateOptions { decoder, scoring };
@@ -99,6 +106,28 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     }
     let is_clean = evaluation.left_out.is_empty() && n_problems == 0;
     Ok(if is_clean { Exit::Done } else { Exit::Problems })
+}
+
+/// `decoder`, or one that writes phones if it would write words and there are only phones to compare them with.
+fn fitting_decoder(
+    recognizer: &Recognizer,
+    utterances: &[Utterance],
+    decoder: DecoderConfig,
+    map: Option<PhoneMapping>,
+    out: &Printer,
+) -> DecoderConfig {
+    let labels = recognizer.labels();
+    if units_of(recognizer, &decoder) == labels.units() {
+        return decoder;
+    }
+    let n_with_words = utterances.iter().filter(|utterance| has_words(utterance, labels)).count();
+    if n_with_words == utterances.len() && map.is_none() {
+        out.note("words are compared, without punctuation; `--phones` compares phones");
+        return decoder;
+    }
+    let reason = if map.is_some() { "a mapping of phones is asked for" } else { "the manifest has no words" };
+    out.note(format_args!("phones are compared, because {reason}"));
+    DecoderConfig { search: decoder.search, fusion: None }
 }
 
 /// The utterances of the manifest, and the number of its problems, which are reported.

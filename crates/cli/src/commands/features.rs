@@ -34,7 +34,7 @@ pub(crate) struct Args {
     #[arg(long, short, value_name = "FILE")]
     out: PathBuf,
 
-    /// What to write, when the extension does not say
+    /// Output format, if the extension does not say
     #[arg(long, short, value_enum)]
     format: Option<FormatName>,
 
@@ -48,7 +48,7 @@ enum FormatName {
     Ark,
     /// Kaldi archive in text, with a script file
     Text,
-    /// One tensor an utterance
+    /// One tensor per utterance
     Safetensors,
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     let Args { inputs, out: path, format, settings } = args;
     let format = resolve_format(format, &path)?;
     let config = settings.resolve()?;
-    let Inputs { utterances, n_problems } = inputs::gather(&inputs, out);
+    let Inputs { utterances, n_problems, .. } = inputs::gather(&inputs, out);
     if utterances.is_empty() {
         bail!("there is no recording in what was given");
     }

@@ -12,7 +12,7 @@ use srf_train::report::grouped;
 
 use super::models::{load_recipe, model_directory, units_name};
 use crate::Exit;
-use crate::printer::Printer;
+use crate::printer::{Printer, table};
 
 /// Labels printed in full; more are abbreviated.
 const MAX_LABELS: usize = 70;
@@ -66,7 +66,9 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
         out.line(model_heading(model))?;
     }
     out.line("")?;
-    layer_lines(&info.summary.layers).iter().try_for_each(|line| out.line(line))?;
+    let head = ["layer", "output", "parameters"].map(str::to_owned).to_vec();
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(info.summary.layers.iter().map(row)).collect();
+    out.line(table(&rows, 2))?;
     if let Some(ModelSummary { card, .. }) = info.model.filter(|model| !model.card.is_empty()) {
         out.line(format_args!("\n{}", card.trim_end()))?;
     }
@@ -150,19 +152,9 @@ fn heading(summary: &Summary) -> String {
     )
 }
 
-fn layer_lines(layers: &[LayerSummary]) -> Vec<String> {
-    let head = ["layer", "output", "parameters"].map(str::to_owned);
-    let rows: Vec<[String; 3]> = std::iter::once(head).chain(layers.iter().map(row)).collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
-    let (first, second, third) = (width(0), width(1), width(2));
-    rows.iter()
-        .map(|[name, output, parameters]| format!("{name:first$}  {output:second$}  {parameters:>third$}"))
-        .collect()
-}
-
 /// Name, output as `T/4 x 60 x 8`, parameters.
-fn row(layer: &LayerSummary) -> [String; 3] {
+fn row(layer: &LayerSummary) -> Vec<String> {
     let time = if layer.time_divisor == 1 { "T".to_owned() } else { format!("T/{}", layer.time_divisor) };
     let output = layer.shape.iter().fold(time, |output, size| format!("{output} x {size}"));
-    [layer.name.clone(), output, grouped(layer.parameters)]
+    vec![layer.name.clone(), output, grouped(layer.parameters)]
 }

@@ -1,15 +1,15 @@
 //! Models and recipes by name: `srf models`, `srf recipes`, and how commands find what is named.
 //!
-//! Two models and all recipes are inside the program. A bundled model is written to the user's data directory when it is
+//! Some models and all recipes are inside the program. A bundled model is written to the user's data directory when it is
 //! first used, because all other commands work on model directories.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::fs;
 use std::path::{Component, Path, PathBuf};
-use std::{env, fs};
 
 use anyhow::{Context as _, bail, ensure};
-use srf::{Recognizer, Units, default_model, directory};
+use srf::{DEFAULT_MODEL, Recognizer, Units, default_model, directory, models_home};
 use srf_base::files::{partial_path, sync_folder_of};
 use srf_base::names::nearest;
 use srf_model::config::Recipe;
@@ -17,9 +17,6 @@ use srf_train::recipes;
 
 use crate::Exit;
 use crate::printer::Printer;
-
-/// The model that is used if none is named.
-const DEFAULT: &str = "en-phones";
 
 type Files = &'static [(&'static str, &'static [u8])];
 
@@ -31,9 +28,15 @@ macro_rules! model_files {
 
 /// The models inside the program.
 const BUNDLED: &[(&str, Files)] = &[
+    model_files!("en": "config.toml", "labels.txt", "cmvn.json", "card.md", "weights.safetensors", "words.bin", "decoding.json"),
     model_files!("en-phones": "config.toml", "labels.txt", "cmvn.json", "times.json", "card.md", "weights.safetensors"),
     model_files!("en-digits": "config.toml", "labels.txt", "cmvn.json", "times.json", "card.md", "weights.safetensors"),
 ];
+
+/// The names of the models inside the program.
+pub(crate) fn bundled() -> impl Iterator<Item = &'static str> {
+    BUNDLED.iter().map(|(name, _)| *name)
+}
 
 /// List the models that can be used by name, or install one
 #[derive(clap::Args)]
@@ -124,7 +127,7 @@ pub(crate) fn load_recipe(path: &Path) -> anyhow::Result<Recipe> {
 pub(crate) fn default_directory() -> anyhow::Result<PathBuf> {
     match default_model() {
         Ok(dir) => Ok(dir),
-        Err(error) => Ok(named(DEFAULT)?.ok_or(error)?),
+        Err(error) => Ok(named(DEFAULT_MODEL)?.ok_or(error)?),
     }
 }
 
@@ -142,7 +145,7 @@ pub(crate) fn model_directory(path: PathBuf) -> anyhow::Result<PathBuf> {
 
 /// The directory of an installed model, or of a bundled one after writing it.
 fn named(name: &str) -> anyhow::Result<Option<PathBuf>> {
-    let home = data_directory();
+    let home = models_home();
     let dir = home.join(name);
     let Some((_, files)) = BUNDLED.iter().find(|(bundled, _)| *bundled == name) else {
         return Ok(dir.join("config.toml").is_file().then_some(dir));
@@ -175,17 +178,6 @@ fn replace<'a>(dir: &Path, files: impl Iterator<Item = (&'a OsStr, &'a [u8])>) -
     result
 }
 
-/// Where models are installed: `SRF_MODELS`, or `srf/models` in the user's data directory.
-fn data_directory() -> PathBuf {
-    let variable = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let data = || {
-        let system = variable("XDG_DATA_HOME").or_else(|| variable("LOCALAPPDATA"));
-        let data = system.or_else(|| variable("HOME").map(|home| home.join(".local/share")));
-        data.unwrap_or_else(env::temp_dir).join("srf/models")
-    };
-    variable("SRF_MODELS").unwrap_or_else(data)
-}
-
 /// Whether `name` is one plain component of a path.
 fn is_name(name: &str) -> bool {
     let mut components = Path::new(name).components();
@@ -193,7 +185,7 @@ fn is_name(name: &str) -> bool {
 }
 
 fn list(out: &Printer) -> anyhow::Result<()> {
-    let home = data_directory();
+    let home = models_home();
     let mut places: BTreeMap<String, String> =
         BUNDLED.iter().map(|(name, _)| ((*name).to_owned(), "bundled".to_owned())).collect();
     for entry in fs::read_dir(&home).into_iter().flatten().flatten() {
@@ -208,7 +200,7 @@ fn list(out: &Printer) -> anyhow::Result<()> {
             Some(Err(error)) => format!("unusable: {error}"),
             None => continue,
         };
-        let default = if name == DEFAULT { ", the default" } else { "" };
+        let default = if name == DEFAULT_MODEL { ", the default" } else { "" };
         out.line(format_args!("{name:<16} {description} ({place}{default})"))?;
     }
     Ok(())
@@ -227,6 +219,7 @@ pub(crate) fn units_name(units: Units) -> &'static str {
         Units::Phones => "phones",
         Units::Chars => "characters",
         Units::Words => "words",
+        Units::Pieces => "pieces of words",
     }
 }
 
@@ -244,7 +237,7 @@ fn install(path: &Path, name: Option<String>, out: &Printer) -> anyhow::Result<(
     if BUNDLED.iter().any(|(bundled, _)| *bundled == name) {
         bail!("`{name}` is the name of a bundled model; give another `--name`");
     }
-    let dir = data_directory().join(&name);
+    let dir = models_home().join(&name);
     let failed = || format!("could not install `{}` as `{}`", source.display(), dir.display());
     let mut files = Vec::new();
     for entry in fs::read_dir(&source).with_context(failed)? {

@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Subcommand};
+use srf_base::files::read_at_most;
 use srf_text::labels::mapping::PhoneMapping;
+use srf_text::labels::pieces;
 use srf_text::labels::timit::PhoneSet;
 use srf_text::labels::{LabelSet, Units};
 use srf_train::corpus::kaldi::Commands;
@@ -19,7 +21,7 @@ use srf_train::corpus::prepare::{Found, PrepareConfig, check_out, prepare};
 use srf_train::corpus::pronounce::Lexicon;
 use srf_train::corpus::split::{Shares, SpeakerFrom, SplitConfig};
 use srf_train::corpus::summary::Check;
-use srf_train::corpus::targets::{Case, Labels, TargetConfig};
+use srf_train::corpus::targets::{Case, DEFAULT_PIECES, Labels, TargetConfig};
 use srf_train::corpus::wsj::TrainingSet;
 use srf_train::corpus::{Corpus, Problem, commonvoice, folder, harpervalley, kaldi, librispeech, manifest, timit, wsj};
 
@@ -36,7 +38,8 @@ use crate::printer::{Bar, Printer};
   srf prepare builtin corpus --hours 2            # synthetic speech, made by the program
   srf prepare timit /discs/timit data/timit --fold 39
   srf prepare librispeech LibriSpeech data/libri --units phones --lexicon cmudict
-  srf prepare folder recordings data/mine --units chars --case lower --split 80/10/10")]
+  srf prepare folder recordings data/mine --units chars --case lower --split 80/10/10
+  srf prepare commonvoice cv/ko data/ko --units bpe --pieces 1000 --drop-punctuation")]
 pub(crate) struct Args {
     #[command(subcommand)]
     kind: Kind,
@@ -68,9 +71,11 @@ enum Kind {
     /// LibriSpeech: a folder with `train-clean-100`, `dev-clean` and the like
     #[command(after_help = "Examples:\n  srf prepare librispeech LibriSpeech data/libri --units chars --case lower")]
     Librispeech(InParts),
-    /// Common Voice: the folder of a language, with `train.tsv` and `clips`
-    #[command(after_help = "Examples:\n  srf prepare commonvoice cv/de data/de --case lower --drop-punctuation")]
-    Commonvoice(InParts),
+    /// Common Voice: the folder of a language, with `train.tsv` and `clips`; with `--split`, all of `validated.tsv`
+    #[command(after_help = "Examples:
+  srf prepare commonvoice cv/de data/de --case lower --drop-punctuation
+  srf prepare commonvoice cv/de data/de --split 90/4/6 --case lower --drop-punctuation")]
+    Commonvoice(InOnePiece),
     /// HarperValley: calls to a bank, 8 kHz, one recording per side of a call
     #[command(
         after_help = "Examples:\n  srf prepare harpervalley harper data/hv --units phones --lexicon cmudict --split 80/10/10"
@@ -89,8 +94,15 @@ enum Kind {
 }
 
 const TRAINING_SETS: [(&str, TrainingSet); 2] = [("si84", TrainingSet::Si84), ("si284", TrainingSet::Si284)];
-const UNITS: [(&str, Units); 3] = [("phones", Units::Phones), ("chars", Units::Chars), ("words", Units::Words)];
+/// SentencePiece models of all of Unicode have a few MB.
+const MAX_SENTENCEPIECE_BYTES: u64 = 64 << 20;
+
+const UNITS: [(&str, Units); 4] =
+    [("phones", Units::Phones), ("chars", Units::Chars), ("words", Units::Words), ("bpe", Units::Pieces)];
 const CASES: [(&str, Case); 3] = [("keep", Case::Keep), ("lower", Case::Lower), ("upper", Case::Upper)];
+const FOLDS: [(&str, PhoneSet); 3] = [("61", PhoneSet::All61), ("48", PhoneSet::Train48), ("39", PhoneSet::Score39)];
+const MAPS: [(&str, PhoneMapping); 3] =
+    [("timit48", PhoneMapping::Timit48), ("timit39", PhoneMapping::Timit39), ("shared37", PhoneMapping::Shared37)];
 const LEXICONS: [(&str, Lexicon); 1] = [("cmudict", Lexicon::CmuDict)];
 
 /// One of these names, as what it stands for.
@@ -160,11 +172,11 @@ struct Targets {
     /// Make phones of words with this dictionary (the CMU dictionary's 39 phones), and of unknown words by rules
     #[arg(long, value_name = "LEXICON", value_parser = choice(&LEXICONS))]
     lexicon: Option<Lexicon>,
-    /// Fold TIMIT's phones to 61, 48 or 39 [default: 61 for timit, 39 for builtin]
-    #[arg(long, value_name = "SIZE")]
+    /// Fold TIMIT's phones to so many [default: 61 for timit, 39 for builtin]
+    #[arg(long, value_name = "SIZE", value_parser = choice(&FOLDS))]
     fold: Option<PhoneSet>,
-    /// Map phones of TIMIT or of CMU's dictionary to `timit48`, `timit39` or `shared37`, so that corpora can be joined
-    #[arg(long, value_name = "SET", conflicts_with = "fold")]
+    /// Map phones of TIMIT or of CMU's dictionary to this set, so that corpora can be joined
+    #[arg(long, value_name = "SET", conflicts_with = "fold", value_parser = choice(&MAPS))]
     map: Option<PhoneMapping>,
     /// Make one silence of several in a row (results are usually reported without)
     #[arg(long)]
@@ -178,7 +190,11 @@ struct Targets {
     /// Keep letters, digits, apostrophes and spaces only; hyphens become spaces
     #[arg(long)]
     drop_punctuation: bool,
-    /// Use these labels (a `labels.txt`) instead of those the training part needs
+    /// How many pieces of words to learn from the training part, with `--units bpe` [default: 500]
+    #[arg(long, value_name = "N")]
+    pieces: Option<usize>,
+    /// Use these labels (a `labels.txt`, or a SentencePiece model of byte-pair encoding) instead of those the training
+    /// part needs
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
     /// Write Kaldi data directories too, to OUT/kaldi
@@ -203,6 +219,7 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
             corpus.prepare(|src| kaldi::read(src, &commands), out)
         }
         Kind::Librispeech(corpus) => corpus.prepare(librispeech::read, out),
+        Kind::Commonvoice(corpus) if corpus.split.is_asked() => corpus.prepare(commonvoice::read_validated, out),
         Kind::Commonvoice(corpus) => corpus.prepare(commonvoice::read, out),
         Kind::Harpervalley(corpus) => corpus.prepare(harpervalley::read, out),
         Kind::Nemo(corpus) => corpus.prepare(manifest::read_corpus, out),
@@ -283,21 +300,46 @@ impl Targets {
             (None, None) if chosen == units && lexicon.is_none() => labels,
             (None, None) => Labels::OfTraining,
         };
+        anyhow::ensure!(
+            self.pieces.is_none() || chosen == Units::Pieces,
+            "`--pieces` is for `--units bpe`, but the units are {chosen}"
+        );
+        let n_pieces = self.pieces.unwrap_or(DEFAULT_PIECES);
         let drop_punctuation = self.drop_punctuation;
-        let targets =
-            TargetConfig { units: chosen, labels, lexicon, merge_silences, keep_stress, case, drop_punctuation };
+        let targets = TargetConfig {
+            units: chosen,
+            labels,
+            n_pieces,
+            lexicon,
+            merge_silences,
+            keep_stress,
+            case,
+            drop_punctuation,
+        };
         Ok(PrepareConfig { split, targets, kaldi: self.kaldi })
     }
 }
 
 fn given_labels(path: &Path, units: Units) -> anyhow::Result<LabelSet> {
-    let labels = LabelSet::load(path)?;
+    let is_sentencepiece = path.extension().is_some_and(|extension| extension == "model");
+    let labels = if is_sentencepiece { sentencepiece(path)? } else { LabelSet::load(path)? };
     let found = labels.units();
     anyhow::ensure!(found == units, "`{}` has labels of {found}, but the units are {units}", path.display());
     Ok(labels)
 }
 
+fn sentencepiece(path: &Path) -> anyhow::Result<LabelSet> {
+    let shown = path.display();
+    let bytes = read_at_most(path, MAX_SENTENCEPIECE_BYTES).with_context(|| format!("could not read `{shown}`"))?;
+    let bytes = bytes.with_context(|| format!("`{shown}` has more than {MAX_SENTENCEPIECE_BYTES} bytes"))?;
+    pieces::read_sentencepiece(&bytes).with_context(|| format!("`{shown}`"))
+}
+
 impl Split {
+    fn is_asked(&self) -> bool {
+        self.shares.is_some() || !self.test_speakers.is_empty() || !self.dev_speakers.is_empty()
+    }
+
     fn config(self) -> anyhow::Result<SplitConfig> {
         let Split { shares, test_speakers, dev_speakers, speaker_from, seed } = self;
         let (dev_speakers, test_speakers) = (names(&dev_speakers)?, names(&test_speakers)?);

@@ -1,8 +1,19 @@
-//! The recordings below a directory: a path in, sorted paths out, told from other files by content.
+//! The recordings below a directory, distinguished from other files by content.
 
 use std::path::{Path, PathBuf};
 
 use srf_audio::ReadAudioError;
+
+use crate::printer::Printer;
+
+/// Says that recordings have a sample rate below that of the model.
+pub(crate) fn note_low_rate(n_recordings: usize, model_hz: u32, out: &Printer) {
+    if 0 < n_recordings {
+        out.note(format_args!(
+            "{n_recordings} recordings have a sample rate below the model's {model_hz} Hz: expect more errors"
+        ));
+    }
+}
 
 /// All recordings below `dir`, and what is wrong with files that only look like one.
 ///

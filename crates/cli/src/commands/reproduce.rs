@@ -36,7 +36,7 @@ Tables: routing (1), windows (2), depth (3), architectures (4), times (5) for co
 wsj-times (7) for characters or words; distance (8), from the runs of `routing`.
 OUT/ROW/seed-N are runs as `srf train` makes them: `srf runs` and `srf analyze` work on them. Tables that
 have rows in common (architectures and times, routing and distance) share them in one OUT.
-KEY=VALUE changes the recipes of all rows, ROW:KEY=VALUE those of one row (`tf-*`: of all that start so).
+KEY=VALUE changes the recipes of all rows, ROW:KEY=VALUE those of one row (`tf-*`: of all rows that start with `tf-`).
 `--epochs` and `--minutes` compress the schedule: the learning rate takes the same course in less time.
 
 Examples:

@@ -7,7 +7,7 @@ use srf_train::report;
 use srf_train::runs::{Difference, Evaluated, Run, differences};
 
 use crate::Exit;
-use crate::printer::Printer;
+use crate::printer::{Printer, table};
 
 /// Compare runs: errors, time, speed, and where their recipes differ
 #[derive(clap::Args)]
@@ -19,11 +19,11 @@ Examples:
   srf runs runs/small runs/large --json
   srf runs runs/small --report")]
 pub(crate) struct Args {
-    /// Directories that `srf train --out` made
+    /// Run directories written by `srf train --out`
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<PathBuf>,
 
-    /// Write the report.html of each run again from its log
+    /// Regenerate the report.html of each run from its log
     #[arg(long)]
     report: bool,
 
@@ -74,7 +74,7 @@ fn show(runs: &[Run], differences: &[Difference], out: &Printer) -> std::io::Res
         "state",
     ];
     let rows = std::iter::once(head.map(str::to_owned).to_vec()).chain(runs.iter().map(row)).collect::<Vec<_>>();
-    lines(&rows).iter().try_for_each(|line| out.line(line))?;
+    out.line(table(&rows, usize::MAX))?;
     if differences.is_empty() {
         return Ok(());
     }
@@ -82,7 +82,7 @@ fn show(runs: &[Run], differences: &[Difference], out: &Printer) -> std::io::Res
     let names = runs.iter().map(name);
     let head: Vec<String> = std::iter::once("recipe".to_owned()).chain(names).collect();
     let rows: Vec<Vec<String>> = std::iter::once(head).chain(differences.iter().map(difference_row)).collect();
-    lines(&rows).iter().try_for_each(|line| out.line(line))
+    out.line(table(&rows, usize::MAX))
 }
 
 fn name(run: &Run) -> String {
@@ -121,25 +121,4 @@ fn evaluations(evaluations: &[Evaluated]) -> String {
 fn difference_row(difference: &Difference) -> Vec<String> {
     let values = difference.values.iter().map(|value| value.clone().unwrap_or_else(|| "-".to_owned()));
     std::iter::once(difference.key.clone()).chain(values).collect()
-}
-
-/// Rows with every column as wide as its widest cell.
-fn lines(rows: &[Vec<String>]) -> Vec<String> {
-    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
-    let line = |row: &Vec<String>| {
-        let cells = row.iter().enumerate().map(|(column, cell)| format!("{cell:<0$}", width(column).unwrap_or(0)));
-        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-    };
-    rows.iter().map(line).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::lines;
-
-    #[test]
-    fn columns_are_as_wide_as_their_widest_cell() {
-        let rows = [["run", "n"], ["a", "10"], ["größer", "7"]].map(|row| row.map(str::to_owned).to_vec());
-        assert_eq!(lines(&rows), ["run     n", "a       10", "größer  7"]);
-    }
 }

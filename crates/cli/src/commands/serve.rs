@@ -20,10 +20,10 @@ use crate::printer::Printer;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   srf serve
-  srf serve --model models/en-phones --model models/en-digits --listen 127.0.0.1:8080
+  srf serve --model models/en --model models/en-digits --listen 127.0.0.1:8080
   curl -F file=@samples/woman-1.wav http://127.0.0.1:2700/v1/audio/transcriptions")]
 pub(crate) struct Args {
-    /// Model directory, run that contains one, or name (see `srf models`) [default: $SRF_MODEL, ./model or en-phones]
+    /// Model directory, run that contains one, or name (see `srf models`) [default: $SRF_MODEL, ./model or en]
     #[arg(long, short, value_name = "MODEL")]
     model: Vec<PathBuf>,
 

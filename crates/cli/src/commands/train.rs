@@ -2,27 +2,29 @@
 
 pub(super) mod screen;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, ensure};
+use rayon::prelude::*;
 use srf_model::config::{Override, Recipe};
 use srf_train::events::Machine;
 use srf_train::trainer::prepared::Prepared;
 use srf_train::trainer::{Outcome, TrainJob, in_epochs, is_run_or_empty, set_run_aside, train};
 
 use self::screen::Screen;
-use super::models::bundled_recipe;
-use super::models::model_directory;
+use super::models::{bundled_recipe, model_directory};
+use super::recordings;
 use crate::Exit;
 use crate::printer::Printer;
 
 /// Train a model on a prepared corpus
 ///
 /// RUN gets the model (RUN/model), checkpoints, the log and the recipe as it was used. The same command resumes a
-/// stopped or killed training and ends in the same bytes as one that never stopped. Ctrl-C finishes the step and saves.
+/// stopped or killed run and ends with the same bytes as an uninterrupted one. Ctrl-C finishes the step and saves.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -50,11 +52,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     epochs: Option<u32>,
 
-    /// Start from the beginning; what RUN holds of an earlier training is moved to RUN/old-N
+    /// Start from the beginning; what RUN holds of an earlier run is moved to RUN/old-N
     #[arg(long)]
     restart: bool,
 
-    /// Start from this model directory or run; with other labels, the class capsules are made anew
+    /// Start from this model directory or run; with other labels, the class capsules are initialised from scratch
     #[arg(long, value_name = "MODEL")]
     from: Option<PathBuf>,
 
@@ -62,17 +64,21 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
 
-    /// Minutes from one checkpoint to the next; one is written after each epoch besides
+    /// Minutes between checkpoints; one is also written after each epoch
     #[arg(long, value_name = "MINUTES", default_value_t = 3.0)]
     save_every: f64,
 
-    /// The most memory for features, in GiB; beyond it they are computed again in each epoch
+    /// Minutes after which a line is printed even within an epoch, where no progress bar is shown
+    #[arg(long, value_name = "MINUTES", default_value_t = 1.0)]
+    log_every: f64,
+
+    /// Memory for cached features, in GiB; what does not fit is computed again in each epoch
     #[arg(long, value_name = "GIB", default_value_t = 6.0)]
     cache: f64,
 }
 
 pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
-    let Args { recipe: recipe_path, changes, data, out: run, epochs, restart, from, threads, save_every, cache } = args;
+    let Args { recipe: recipe_path, changes, data, out: run, epochs, restart, from, threads, .. } = args;
     if let Some(n_threads) = threads {
         rayon::ThreadPoolBuilder::new().num_threads(n_threads).build_global().context("threads")?;
     }
@@ -87,9 +93,10 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
         from: from.map(model_directory).transpose()?,
         command: std::env::args().collect(),
         machine: machine(),
-        save_every: minutes(save_every)?,
-        max_cache_bytes: (cache.max(0.0) * f64::from(1 << 30)) as u64,
+        save_every: minutes("--save-every", args.save_every)?,
+        max_cache_bytes: (args.cache.max(0.0) * f64::from(1 << 30)) as u64,
     };
+    let screen = Screen::new(out).with_line_every(minutes("--log-every", args.log_every)?);
     if !is_run_or_empty(&job.run) {
         let refused = anyhow!("`{}` holds files that no training wrote", job.run.display());
         return Err(refused.context("`--out` is for a new folder or the run to resume"));
@@ -97,9 +104,18 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     if restart && let Some(old) = set_run_aside(&job.run)? {
         out.note(format_args!("the earlier training is in `{}`", old.display()));
     }
-    let outcome = watch(&job, out)?;
+    note_low_rates(&job, out);
+    let outcome = watch(&job, &screen, out)?;
     let is_clean = matches!(outcome, Outcome::Finished { n_left_out: 0, .. }) && n_problems == 0;
     Ok(if is_clean { Exit::Done } else { Exit::Problems })
+}
+
+/// Says how many recordings have a lower sample rate than the features are computed at.
+fn note_low_rates(job: &TrainJob, out: &Printer) {
+    let paths: BTreeSet<&Path> = job.data.train.iter().chain(&job.data.dev).map(|u| u.audio.path.as_path()).collect();
+    let rate_hz = job.recipe.features.sample_rate_hz;
+    let is_low = |path: &&&Path| srf_audio::probe(path).is_ok_and(|info| info.rate_hz < rate_hz);
+    recordings::note_low_rate(paths.par_iter().filter(is_low).count(), rate_hz, out);
 }
 
 /// The recipe with all changes.
@@ -140,18 +156,17 @@ fn load_recipe(path: &Path, changes: &[Override], n_classes: usize) -> anyhow::R
 }
 
 /// Trains with a progress bar until the end or until Ctrl-C, and prints how it ended.
-pub(super) fn watch(job: &TrainJob, out: &Printer) -> anyhow::Result<Outcome> {
+pub(super) fn watch(job: &TrainJob, screen: &Screen<'_>, out: &Printer) -> anyhow::Result<Outcome> {
     let stop = stop_on_signal()?;
-    let screen = Screen::new(out);
-    let outcome = train(job, &screen, &stop);
+    let outcome = train(job, screen, &stop);
     screen.finish();
     let outcome = outcome?;
     print_outcome(&outcome, out);
     Ok(outcome)
 }
 
-fn minutes(minutes: f64) -> anyhow::Result<Duration> {
-    Duration::try_from_secs_f64(60.0 * minutes).with_context(|| format!("`--save-every {minutes}`"))
+fn minutes(option: &str, minutes: f64) -> anyhow::Result<Duration> {
+    Duration::try_from_secs_f64(60.0 * minutes).with_context(|| format!("`{option} {minutes}`"))
 }
 
 /// Set by Ctrl-C and by a request to end; the second Ctrl-C ends the process at once.

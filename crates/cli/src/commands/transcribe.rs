@@ -8,20 +8,22 @@ mod microphone;
 mod stdin;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use anyhow::{bail, ensure};
-use srf::{StreamOptions, Units};
+use srf::StreamOptions;
 use srf_audio::RawFormat;
 use srf_text::output::{Format, SubtitleOptions};
 
 use self::channels::Channels;
 use self::stdin::Sound;
-use super::recognition::{DecodingArgs, EndpointArgs, ModelArgs};
+use super::recognition::{DecodingArgs, EndpointArgs, ModelArgs, VadArgs, note_output};
 use super::thread_pool;
 use crate::Exit;
 use crate::printer::Printer;
 
-/// Write down what is said in recordings
+/// Transcribe recordings
 ///
 /// Recordings of any kind and rate, on all cores; their results are the same alone, together and streamed.
 /// Stdin (`-`) may be a recording of any format, or raw 16-bit samples with `--raw`.
@@ -33,7 +35,9 @@ Examples:
   srf transcribe data/timit/test.jsonl --format trn > hyp.trn
   srf transcribe talk.wav --format json --nbest 5
   srf transcribe call.wav --channels split
+  srf transcribe talk.mp3 --vad --format srt > talk.srt
   arecord -f S16_LE -r 16000 -t raw | srf transcribe - --raw --stream
+  arecord -f S16_LE -r 16000 -t raw | srf transcribe - --raw --stream --format json
   ffmpeg -i film.mkv -f wav - | srf transcribe - --format vtt > film.vtt")]
 pub(crate) struct Args {
     /// Recordings, directories of them, JSONL manifests, Kaldi data directories, `wav.scp` files, or `-` for stdin
@@ -43,19 +47,22 @@ pub(crate) struct Args {
     #[command(flatten)]
     model: ModelArgs,
 
-    /// What to write: text, json, ctm, trn, srt, vtt, textgrid or csv
+    /// Output format: text, json, ctm, trn, srt, vtt, textgrid or csv
     #[arg(long, short, value_name = "FORMAT", default_value_t = Format::Text)]
     format: Format,
 
-    /// A file for each recording in this directory, instead of all on stdout
+    /// Write one file per recording to this directory instead of stdout
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Show results as they come, one recording after the other; JSON then has the delay of every token
+    /// Show results as they come, one recording after the other, until the end, Ctrl-C or SIGTERM
+    ///
+    /// Text is written a line per utterance, subtitles cue by cue, and JSON as an object per partial result and per
+    /// utterance, with the delay of every token; other formats at the end of each recording.
     #[arg(long)]
     stream: bool,
 
-    /// How much is given to a stream at once
+    /// Length of the chunks fed to a stream
     #[arg(long, value_name = "MS", default_value_t = 100.0)]
     chunk_ms: f64,
 
@@ -96,6 +103,9 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     endpoint: EndpointArgs,
+
+    #[command(flatten)]
+    vad: VadArgs,
 }
 
 #[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
@@ -132,6 +142,7 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
         threads,
         decoding,
         endpoint,
+        vad,
     } = args;
     ensure!((1.0..=60_000.0).contains(&chunk_ms), "--chunk-ms is {chunk_ms}, expected 1 to 60000");
     let is_stdin = inputs.iter().any(|input| input == Path::new("-"));
@@ -141,33 +152,60 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     let channels = resolve_channels(channel, channels);
     let endpoint = endpoint.resolve()?;
     let recognizer = model.open()?;
-    if recognizer.labels().units() == Units::Phones && format == Format::Text && !decoding.has_lexicon() {
-        out.note("the output is phones, because the labels of this model are phones; `--lexicon FILE` gives words");
+    let decoding = decoding.resolve(&recognizer)?;
+    if let Some(decoder) = decoding.decoder.as_ref().filter(|_| format == Format::Text) {
+        note_output(&recognizer, decoder, out);
     }
-    let decoding = decoding.resolve(recognizer.labels())?;
-    let options = StreamOptions { endpoint, has_evidence: format == Format::Json, ..decoding };
+    let options = StreamOptions { endpoint, vad: vad.resolve(), has_evidence: format == Format::Json, ..decoding };
     let subtitles = SubtitleOptions { max_s: subtitle_s, line_chars: subtitle_chars, ..SubtitleOptions::default() };
     let sink = files::Sink::new(format, dir, out)?.with_subtitles(subtitles);
     if stream && !recognizer.can_stream() {
         out.note("this model needs the whole utterance: results come at the end of each recording");
     }
-    let live = live::Live { recognizer: &recognizer, options: &options, channels, chunk_ms, out };
-    if mic {
-        return microphone(&live, sink);
-    }
-    if is_stdin {
-        let Some(channel) = channels.of_pipe() else {
-            bail!("stdin cannot be split into channels; choose one with `--channel N`, or give a file")
-        };
-        let model_hz = recognizer.features().sample_rate_hz;
-        let is_raw = raw || rate.is_some();
-        let raw = is_raw.then(|| RawFormat { rate_hz: rate.unwrap_or(model_hz), n_channels: 1 });
-        return live.pipe(Sound::stdin(raw, channel)?, stream, sink);
-    }
-    if stream {
-        return live.files(&inputs, sink);
+    let is_live = stream || mic;
+    let stop = if is_live { super::train::stop_on_signal()? } else { Arc::default() };
+    let live = live::Live { recognizer: &recognizer, options: &options, channels, chunk_ms, out, stop };
+    let source = Source { inputs: &inputs, mic, is_stdin, is_raw: raw || rate.is_some(), rate_hz: rate };
+    if is_live || is_stdin {
+        let finished = listen(&live, &source, stream, sink);
+        if live.stop.load(Ordering::Relaxed) {
+            out.note("stopped by a signal; what was recognised until then is written");
+        }
+        return finished;
     }
     thread_pool(threads)?.install(|| files::transcribe(&recognizer, &inputs, &options, channels, sink, out))
+}
+
+/// What a stream listens to.
+struct Source<'a> {
+    inputs: &'a [PathBuf],
+    mic: bool,
+    is_stdin: bool,
+    /// Whether stdin has no header.
+    is_raw: bool,
+    /// The rate of samples without a header; `None` is the model's.
+    rate_hz: Option<u32>,
+}
+
+fn listen(live: &live::Live<'_>, source: &Source<'_>, stream: bool, sink: files::Sink<'_>) -> anyhow::Result<Exit> {
+    if source.mic {
+        return microphone(live, sink);
+    }
+    if !source.is_stdin {
+        return live.files(source.inputs, sink);
+    }
+    let Some(channel) = live.channels.of_pipe() else {
+        bail!("stdin cannot be split into channels; choose one with `--channel N`, or give a file")
+    };
+    let model_hz = live.recognizer.features().sample_rate_hz;
+    let raw = RawFormat { rate_hz: source.rate_hz.unwrap_or(model_hz), n_channels: 1 };
+    let raw = source.is_raw.then_some(raw);
+    let sound = match Sound::stdin(raw, channel, stream.then(|| Arc::clone(&live.stop))) {
+        // A signal before the first samples: there is nothing to write.
+        Err(_) if live.stop.load(Ordering::Relaxed) => return Ok(Exit::Done),
+        sound => sound?,
+    };
+    live.pipe(sound, stream, sink)
 }
 
 #[cfg(feature = "mic")]

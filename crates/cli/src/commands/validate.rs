@@ -18,7 +18,7 @@ use crate::printer::{Bar, Printer};
 #[derive(ClapArgs)]
 #[command(after_help = "Examples:\n  srf validate data/timit/train.jsonl data/timit/dev.jsonl --decode")]
 pub(crate) struct Args {
-    /// The manifests
+    /// Manifests to check
     #[arg(required = true, value_name = "MANIFEST")]
     manifests: Vec<PathBuf>,
     /// The label set [default: `labels.txt` next to the manifest]

@@ -6,14 +6,14 @@ use srf::verify::{Chunking, Difference, chunkings, compare};
 use srf::{Recognizer, StreamOptions};
 use srf_audio::{Recording, Selection};
 
-use super::recognition::{DecodingArgs, EndpointArgs, ModelArgs};
+use super::recognition::{DecodingArgs, EndpointArgs, ModelArgs, VadArgs};
 use crate::Exit;
 use crate::printer::Printer;
 
-/// Prove on your own recordings that a stream gives the same bits as the file
+/// Check on your own recordings that streaming gives the same bits as the whole file
 ///
-/// Every recording is recognised whole and then cut: sample by sample, in even pieces and in pieces of random sizes,
-/// empty ones among them. Log-probabilities are compared bit for bit, and the text with its times and confidences.
+/// Every recording is recognised at once and then in pieces: sample by sample, in equal pieces and in pieces of random
+/// sizes, some of them empty. Log-probabilities are compared bit for bit, and the text with its times and confidences.
 /// Exit code 1 if anything differs.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  srf verify-stream --model my-model talk.flac --random 20 --seed 7")]
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 8)]
     random: usize,
 
-    /// What random sizes are drawn from
+    /// Seed of the random sizes
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
@@ -38,13 +38,16 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     endpoint: EndpointArgs,
+
+    #[command(flatten)]
+    vad: VadArgs,
 }
 
 pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
-    let Args { files, model, random, seed, decoding, endpoint } = args;
+    let Args { files, model, random, seed, decoding, endpoint, vad } = args;
     let recognizer = model.open()?;
-    let decoding = decoding.resolve(recognizer.labels())?;
-    let options = StreamOptions { has_evidence: true, endpoint: endpoint.resolve()?, ..decoding };
+    let decoding = decoding.resolve(&recognizer)?;
+    let options = StreamOptions { has_evidence: true, endpoint: endpoint.resolve()?, vad: vad.resolve(), ..decoding };
     if !recognizer.can_stream() {
         out.note("this model needs the whole utterance: every cut gives its results at the end");
     }

@@ -265,6 +265,7 @@ pub(crate) fn forward<V: Vector, const N: usize>(
             let (out, first) = (&mut out[at + lane..][..width_kept], at + lane);
             let choices = if choices.is_empty() { &mut [] } else { &mut choices[first..][..width_kept] };
             match width {
+                4 => maximum::<4>(sums, width, bias, dropout, first, out, choices),
                 8 => maximum::<8>(sums, width, bias, dropout, first, out, choices),
                 _ => maximum::<16>(sums, width, bias, dropout, first, out, choices),
             }

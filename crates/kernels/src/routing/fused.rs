@@ -119,9 +119,10 @@ impl Layer {
 
     /// Utterances to walk through side by side: few, so that their poses and sums stay in the first-level cache, unless
     /// the weights are too many for the second-level cache, where each loading of them should serve many.
-    fn n_side_by_side(&self) -> usize {
+    fn n_side_by_side(&self, n_utterances: usize) -> usize {
         const SECOND_LEVEL_FLOATS: usize = 1 << 19;
-        if self.n_in * self.len * self.depth_in <= SECOND_LEVEL_FLOATS { TILE } else { usize::MAX }
+        let fits = self.n_in * self.len * self.depth_in <= SECOND_LEVEL_FLOATS;
+        if fits { tile_size(n_utterances) } else { n_utterances.max(1) }
     }
 
     /// Input capsules to handle together.
@@ -151,6 +152,16 @@ unsafe fn tile<V: Vector, const R: usize, const O: usize>(
     votes
 }
 
+/// Depth elements whose votes for `n_slices` slices are accumulated at once: enough chains of dependent additions to
+/// keep the processor busy (eight at least), few enough for its registers (16 with AVX2, 32 otherwise).
+const fn n_depths<V: Vector>(n_slices: usize) -> usize {
+    match (V::LANES == 8, n_slices) {
+        (true, 4..) => 2,
+        (true, 2..) | (false, 3..) => 4,
+        _ => 8,
+    }
+}
+
 /// Votes of input capsule `i` for `R` slices, packed.
 #[inline(always)]
 unsafe fn predict<V: Vector, const R: usize>(layer: &Layer, i: usize, x: [*const f32; R], votes: [*mut f32; R]) {
@@ -160,14 +171,13 @@ unsafe fn predict<V: Vector, const R: usize>(layer: &Layer, i: usize, x: [*const
             layer.weights.add(i * layer.len * layer.depth_in + at / BLOCK * BLOCK * layer.depth_in + at % BLOCK);
         let biases = layer.biases.add(i * layer.len + at);
         let mut o = 0;
-        // Sixteen accumulators fill half of 32 registers, eight half of AVX2's 16.
-        let step = if V::LANES == 8 { 2 } else { 4 };
+        let step = n_depths::<V>(R);
         while o + step <= layer.depth_out {
             let (w, b) = (weights.add(o * layer.depth_in * BLOCK), biases.add(o * BLOCK));
-            if V::LANES == 8 {
-                store(tile::<V, R, 2>(w, b, x, layer.depth_in), votes, at + o * BLOCK);
-            } else {
-                store(tile::<V, R, 4>(w, b, x, layer.depth_in), votes, at + o * BLOCK);
+            match step {
+                2 => store(tile::<V, R, 2>(w, b, x, layer.depth_in), votes, at + o * BLOCK),
+                4 => store(tile::<V, R, 4>(w, b, x, layer.depth_in), votes, at + o * BLOCK),
+                _ => store(tile::<V, R, 8>(w, b, x, layer.depth_in), votes, at + o * BLOCK),
             }
             o += step;
         }
@@ -279,26 +289,27 @@ unsafe fn pack(layer: &Layer, poses: *const f32, packed: *mut f32) {
 }
 
 /// Shares utterances out to the threads by their lengths, the longest first; each group gets a buffer of its own.
-///
-/// Where there are enough of them, [`TILE`] of like length stay together and share each load of the weights. A batch of
-/// a few long ones is split instead: four utterances on two threads are two and two.
 fn partition<'a>(
     lengths: &[usize],
     buffers: &'a mut Vec<Buffer<f32>>,
 ) -> impl Iterator<Item = (Vec<usize>, &'a mut Buffer<f32>)> + use<'a> {
-    let n_threads = rayon::current_num_threads();
-    let n_together = if lengths.len() < TILE * n_threads { 1 } else { TILE };
     let mut order: Vec<usize> = (0..lengths.len()).collect();
     order.sort_by_key(|&index| std::cmp::Reverse(lengths[index]));
-    let mut groups = vec![(0, Vec::new()); n_threads.min(lengths.len().div_ceil(n_together))];
-    for members in order.chunks(n_together) {
+    let mut groups = vec![(0, Vec::new()); rayon::current_num_threads().min(lengths.len())];
+    for index in order {
         let shortest =
-            groups.iter_mut().min_by_key(|(n_slices, _)| *n_slices).expect("as many groups as chunks, at most");
-        shortest.0 += members.iter().map(|&index| lengths[index]).sum::<usize>();
-        shortest.1.extend_from_slice(members);
+            groups.iter_mut().min_by_key(|(n_slices, _)| *n_slices).expect("a group if anything is in order");
+        shortest.0 += lengths[index];
+        shortest.1.push(index);
     }
     let buffers = at_least(buffers, groups.len());
     groups.into_iter().map(|(_, members)| members).zip(buffers)
+}
+
+/// How many of `n` utterances share each load of the weights: [`TILE`] at most, in tiles of about equal size, because
+/// the last of five alone would cost as much as the other four.
+fn tile_size(n: usize) -> usize {
+    n.div_ceil(n.div_ceil(TILE).max(1)).max(1)
 }
 
 /// The first `n` buffers, of which there are so many afterwards.
@@ -312,17 +323,25 @@ fn at_least(buffers: &mut Vec<Buffer<f32>>, n: usize) -> &mut [Buffer<f32>] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::with_threads;
 
     #[test]
-    fn a_few_long_utterances_are_shared_out_evenly_and_many_in_tiles() {
+    #[cfg_attr(target_family = "wasm", ignore = "there is one thread only")]
+    fn utterances_are_shared_out_evenly() {
         let shares = |n_threads: usize, lengths: &[usize]| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
-            pool.install(|| partition(lengths, &mut Vec::new()).map(|(members, _)| members).collect::<Vec<_>>())
+            with_threads(n_threads, || {
+                partition(lengths, &mut Vec::new()).map(|(members, _)| members).collect::<Vec<_>>()
+            })
         };
         assert_eq!(shares(2, &[300; 4]), [[0, 2], [1, 3]]);
         assert_eq!(shares(2, &[100, 300, 200, 400]), [[3, 0], [1, 2]]);
         assert_eq!(shares(8, &[300, 200]), [[0], [1]]);
-        assert_eq!(shares(2, &[9, 9, 9, 9, 2, 2, 2, 2, 1]), [vec![0, 1, 2, 3], vec![4, 5, 6, 7, 8]]);
+        assert_eq!(shares(2, &[9, 9, 9, 9, 9, 2, 2, 2, 1]), [vec![0, 2, 4], vec![1, 3, 5, 6, 7, 8]]);
         assert!(shares(2, &[]).is_empty());
+    }
+
+    #[test]
+    fn tiles_are_of_about_equal_size() {
+        assert_eq!([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 13].map(tile_size), [1, 1, 2, 3, 4, 3, 3, 4, 4, 3, 4]);
     }
 }

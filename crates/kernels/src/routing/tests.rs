@@ -1,7 +1,7 @@
 //! One suite for every row: finite differences for the definition, the definition for the rows, and the invariances.
 
 use super::{GradientPaths, Packed, Routing, Saved, Tap, Utterance, UtteranceBack, Workspace};
-use crate::tests::Random;
+use crate::tests::{Random, with_threads};
 use crate::{Element, Kernels};
 
 /// A layer, its weights, and utterances with the gradients of their outputs.
@@ -273,10 +273,10 @@ fn an_utterance_alone_equals_itself_in_a_batch_bit_for_bit() {
 }
 
 #[test]
+#[cfg_attr(target_family = "wasm", ignore = "there is one thread only")]
 fn one_thread_and_many_give_the_same_bits() {
     let with_threads = |n: usize, case: &Case<f32>, row: &Kernels<f32>| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(n).build().unwrap();
-        pool.install(|| {
+        with_threads(n, || {
             let forward = case.forward(row);
             let backward = case.backward(row, &forward, GradientPaths::FULL);
             (forward.outputs, backward.weights, backward.biases, backward.inputs)
@@ -343,6 +343,7 @@ fn very_large_votes_give_finite_results() {
 
 /// Its kernels write through pointers, so another size must be refused before they run, on every row.
 #[test]
+#[cfg_attr(target_family = "wasm", ignore = "a panic ends the program")]
 fn weights_and_gradients_of_another_layer_are_refused() {
     let case = cases::<f32>(19).into_iter().find(|case| case.lengths.iter().any(|&n| n > 0)).unwrap();
     let smaller = Packed::new(&Routing { n_in: case.routing.n_in - case.routing.n_in / 2, n_out: 1, ..case.routing });

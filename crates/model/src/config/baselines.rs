@@ -15,6 +15,19 @@ const MAX_INNER: usize = 1 << 14;
 /// stack of the capsule networks first if wanted.
 ///
 /// The defaults are the BLSTM-5L-250H of the paper's TIMIT table; only `classes` must be given.
+///
+/// ```
+/// use srf_model::config::{Directions, LstmConfig, LstmDropout, Merge};
+///
+/// let config = LstmConfig {
+///     cells: 320,
+///     directions: Directions::Both,
+///     merge: Merge::Concat,
+///     dropout: LstmDropout { input: 0.1, ..LstmDropout::default() },
+///     ..LstmConfig::new(41)
+/// };
+/// assert_eq!((config.input_width(), config.hidden_width(), config.layer_width(1)), (123, 640, 640));
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LstmConfig {
@@ -132,6 +145,16 @@ impl LstmConfig {
 /// neighbouring frequencies after the first layer.
 ///
 /// The defaults are the CNN-10L-Maxout of the paper's TIMIT table; only `classes` must be given.
+///
+/// ```
+/// use srf_model::config::{CnnConfig, CnnDropout, ConvShape};
+///
+/// let config = CnnConfig { dropout: CnnDropout::default(), ..CnnConfig::new(41) };
+/// let first: ConvShape = config.conv_shape(0);
+/// assert_eq!((first.n_freq, first.n_freq_out()), (123, 41));
+/// assert_eq!(config.conv_shapes().len(), config.layers);
+/// assert_eq!(config.dense_shapes().next(), Some([config.flat_width(), config.dense_width]));
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CnnConfig {
@@ -288,6 +311,13 @@ impl CnnConfig {
 /// self-attention, a layer norm, and a dense layer to the classes.
 ///
 /// The defaults are the TF-20L of the paper's TIMIT table; only `classes` must be given.
+///
+/// ```
+/// use srf_model::config::{TransformerConfig, TransformerDropout};
+///
+/// let config = TransformerConfig { layers: 5, dropout: TransformerDropout::default(), ..TransformerConfig::new(41) };
+/// assert_eq!(config.flat_width(), 31 * config.filters);
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TransformerConfig {

@@ -325,7 +325,7 @@ impl Routing {
 }
 
 /// Whether a key can be left out of the file.
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 

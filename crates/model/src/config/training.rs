@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::InvalidConfig;
+use super::srf::is_default;
 
 const MAX_EPOCHS: usize = 1_000_000;
 const MAX_BATCH_FRAMES: usize = 100_000_000;
@@ -18,10 +19,10 @@ pub struct TrainingConfig {
     /// Feature frames in a batch at most, padding included.
     pub batch_frames: usize,
     /// The final model is the mean of the models after this many last epochs.
-    #[serde(default = "default_average_epochs")]
+    #[serde(default = "number::<1, _>")]
     pub average_epochs: usize,
     /// The seed of every random choice: initial weights, dropout, order of batches.
-    #[serde(default = "default_seed")]
+    #[serde(default = "number::<1, _>")]
     pub seed: u64,
     /// Largest norm of the whole gradient; longer ones are scaled down to it. `None`: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -30,13 +31,13 @@ pub struct TrainingConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patience: Option<usize>,
     /// How many batches may be skipped because their loss or gradient is not finite before training stops.
-    #[serde(default = "default_max_skipped")]
+    #[serde(default = "number::<20, _>")]
     pub max_skipped: usize,
     /// Utterances of `dev` that are recognised after each epoch to measure the error rate.
-    #[serde(default = "default_validation_utterances")]
+    #[serde(default = "number::<200, _>")]
     pub validation_utterances: usize,
     /// How utterances differ from epoch to epoch.
-    #[serde(default, skip_serializing_if = "is_off")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub augment: AugmentConfig,
     /// The optimizer.
     #[serde(default)]
@@ -67,7 +68,7 @@ pub enum ScheduleConfig {
         /// Steps of rising rate (n_w).
         steps: u64,
         /// Width by which the rate is scaled (d): 1, or the width of the embedding.
-        #[serde(default = "default_dimension")]
+        #[serde(default = "number::<1, _>")]
         dimension: usize,
         /// The factor κ by epoch.
         kappa: Vec<KappaStep>,
@@ -95,28 +96,9 @@ impl Default for AdamConfig {
     }
 }
 
-fn default_average_epochs() -> usize {
-    1
-}
-
-fn default_seed() -> u64 {
-    1
-}
-
-fn default_max_skipped() -> usize {
-    20
-}
-
-fn default_validation_utterances() -> usize {
-    200
-}
-
-fn is_off(augment: &AugmentConfig) -> bool {
-    *augment == AugmentConfig::default()
-}
-
-fn default_dimension() -> usize {
-    1
+/// The default of a key.
+fn number<const N: u16, T: From<u16>>() -> T {
+    N.into()
 }
 
 impl TrainingConfig {
@@ -183,12 +165,30 @@ pub struct AugmentConfig {
     /// One of these speeds is drawn for each utterance, such as `[0.9, 1.0, 1.1]`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub speeds: Vec<f64>,
+    /// Rooms in which the utterances are spoken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rooms: Option<RoomsConfig>,
     /// Noise added to the samples.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noise: Option<NoiseConfig>,
+    /// The fraction of utterances that are limited to the band of a telephone, which samples at 8 kHz.
+    #[serde(skip_serializing_if = "is_default")]
+    pub telephone: f32,
     /// Masks over the features.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub masks: Option<MaskConfig>,
+}
+
+/// Reverberation that decays by 60 dB within a time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RoomsConfig {
+    /// The fraction of utterances that are spoken in a room.
+    pub probability: f32,
+    /// The shortest decay.
+    pub min_t60_s: f32,
+    /// The longest decay.
+    pub max_t60_s: f32,
 }
 
 /// Noise at a signal-to-noise ratio.
@@ -227,16 +227,32 @@ impl AugmentConfig {
         for speed in &self.speeds {
             InvalidConfig::unless((0.5..=2.0).contains(speed), key, speed, "speeds from 0.5 to 2")?;
         }
+        unless_probability("training.augment.telephone", self.telephone)?;
+        self.rooms.iter().try_for_each(RoomsConfig::validate)?;
         self.noise.iter().try_for_each(NoiseConfig::validate)?;
         self.masks.iter().try_for_each(MaskConfig::validate)
+    }
+}
+
+fn unless_probability(key: &str, value: f32) -> Result<(), InvalidConfig> {
+    InvalidConfig::unless((0.0..=1.0).contains(&value), key, value, "0 to 1")
+}
+
+impl RoomsConfig {
+    fn validate(&self) -> Result<(), InvalidConfig> {
+        let Self { probability, min_t60_s, max_t60_s } = *self;
+        unless_probability("training.augment.rooms.probability", probability)?;
+        let is_range = 0.01 <= min_t60_s && min_t60_s <= max_t60_s && max_t60_s <= 5.0;
+        let found = format_args!("{min_t60_s} with a longest time of {max_t60_s}");
+        let expected = "two times from 0.01 to 5 s, the shorter first";
+        InvalidConfig::unless(is_range, "training.augment.rooms.min_t60_s", found, expected)
     }
 }
 
 impl NoiseConfig {
     fn validate(&self) -> Result<(), InvalidConfig> {
         let Self { probability, min_snr_db, max_snr_db } = *self;
-        let is_probability = (0.0..=1.0).contains(&probability);
-        InvalidConfig::unless(is_probability, "training.augment.noise.probability", probability, "0 to 1")?;
+        unless_probability("training.augment.noise.probability", probability)?;
         let is_range = min_snr_db <= max_snr_db && min_snr_db.is_finite() && max_snr_db.is_finite();
         let found = format_args!("{min_snr_db} with a largest ratio of {max_snr_db}");
         InvalidConfig::unless(is_range, "training.augment.noise.min_snr_db", found, "two numbers, the smaller first")

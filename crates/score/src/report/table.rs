@@ -11,6 +11,17 @@ use super::round;
 const PAGE_WIDTH: usize = 80;
 
 /// A sheet on which tables are laid out, one after the other.
+///
+/// ```
+/// let mut sheet = srf_score::report::Sheet::default();
+/// sheet.erase();
+/// sheet.centre();
+/// sheet.line_before('=');
+/// sheet.row("l|c", &["speaker", "errors"]);
+/// sheet.line_after('-');
+/// sheet.row("l|c", &["ann", "3"]);
+/// assert!(sheet.render(1).contains("ann"));
+/// ```
 #[derive(Default)]
 pub struct Sheet {
     formats: Vec<Format>,

@@ -1,23 +1,19 @@
 //! Deepgram's `/v1/listen`: a WebSocket of raw samples, or the upload of a recording.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
 
 use axum::Json;
-use axum::body::to_bytes;
-use axum::extract::{Query, Request, State, WebSocketUpgrade};
+use axum::extract::{Request, State, WebSocketUpgrade};
 use axum::response::{IntoResponse as _, Response};
 use serde_json::{Value, json};
 use srf::Segment;
 use srf_audio::I16_SCALE;
 use srf_audio::companding::{decode_alaw, decode_ulaw};
 
-use super::{Incoming, Socket, Whole, from_s16, items, joined, recognize_upload, rounded};
+use super::{Body, Incoming, Socket, Whole, from_s16, items, joined, recognize_upload, rounded};
 use crate::engine::Session;
 use crate::http::{ApiError, App, client_address};
-use crate::options::SessionOptions;
-
-type Fields = HashMap<String, String>;
+use crate::options::{self, Fields, SessionOptions};
 
 /// How the samples of a socket are encoded.
 #[derive(Clone, Copy, PartialEq)]
@@ -29,7 +25,7 @@ enum Encoding {
 }
 
 /// What the query of a socket asks for.
-struct Settings {
+pub(crate) struct Settings {
     encoding: Encoding,
     rate_hz: u32,
     interim_results: bool,
@@ -38,7 +34,7 @@ struct Settings {
 }
 
 impl Settings {
-    fn parse(fields: &Fields) -> Result<Self, ApiError> {
+    pub(crate) fn parse(fields: &Fields) -> Result<Self, ApiError> {
         let field = |name: &str| fields.get(name).map(String::as_str);
         let encoding = match field("encoding") {
             None | Some("linear16") => Encoding::Linear16,
@@ -55,13 +51,13 @@ impl Settings {
         let rate = field("sample_rate").unwrap_or("16000");
         let rate_hz = rate.parse().ok().filter(|rate| (1000..=384_000).contains(rate));
         let rate_hz = rate_hz.ok_or_else(|| ApiError::bad_field("sample_rate", rate, "1000 to 384000"))?;
-        let interim_results = field("interim_results") == Some("true");
-        let mut options = options(fields)?;
-        options.partials = interim_results;
+        let interim_results = field("interim_results").is_some_and(|value| value.eq_ignore_ascii_case("true"));
+        let options = common(fields, interim_results)?;
+        let interim_results = options.partials;
         Ok(Self { encoding, rate_hz, interim_results, utterance_end: fields.contains_key("utterance_end_ms"), options })
     }
 
-    fn samples(&self, whole: &mut Whole, bytes: &[u8]) -> Vec<f32> {
+    pub(crate) fn samples(&self, whole: &mut Whole, bytes: &[u8]) -> Vec<f32> {
         match self.encoding {
             Encoding::Linear16 => from_s16(&whole.join(bytes, 2)),
             Encoding::Linear32 => super::from_f32(&whole.join(bytes, 4)),
@@ -72,14 +68,14 @@ impl Settings {
 }
 
 /// The options that sockets and uploads share.
-fn options(fields: &Fields) -> Result<SessionOptions, ApiError> {
-    let mut options = SessionOptions::default();
+fn common(fields: &Fields, partials: bool) -> Result<SessionOptions, ApiError> {
+    let mut options = SessionOptions { partials, ..SessionOptions::default() };
     options.set_common(fields)?;
     if let Some(n_best) = fields.get("alternatives") {
         options.n_best = n_best.parse().map_err(|_| ApiError::bad_field("alternatives", n_best, "1 to 100"))?;
     }
     for name in ["keywords", "keyterm"] {
-        options.hotwords.extend(fields.get(name).cloned());
+        options.hotwords.extend(options::list(fields.get(name)));
     }
     match fields.get("endpointing").map(String::as_str) {
         None | Some("true") => {}
@@ -97,12 +93,11 @@ fn options(fields: &Fields) -> Result<SessionOptions, ApiError> {
 
 pub(crate) async fn socket(
     State(app): State<App>,
-    Query(fields): Query<Fields>,
     upgrade: WebSocketUpgrade,
     request: Request,
 ) -> Result<Response, ApiError> {
     let client = client_address(request.extensions());
-    let settings = Settings::parse(&fields)?;
+    let settings = Settings::parse(&options::query(request.uri())?)?;
     // Opened before the upgrade, so that refusals are HTTP answers that clients understand.
     let session = app.engine.session(client, settings.options.clone()).await?;
     Ok(Socket::upgrade(app, upgrade, move |socket| serve(socket, session, settings)))
@@ -164,7 +159,7 @@ async fn converse(socket: &mut Socket, session: &mut Session, settings: &Setting
     }
 }
 
-fn kind(text: &str) -> Result<String, ApiError> {
+pub(crate) fn kind(text: &str) -> Result<String, ApiError> {
     let value: Value =
         serde_json::from_str(text).map_err(|error| ApiError::bad_message(format!("not JSON: {error}")))?;
     let kind = value["type"].as_str();
@@ -212,21 +207,15 @@ fn alternatives(segments: &[Segment]) -> Vec<Value> {
     all
 }
 
-pub(crate) async fn upload(
-    State(app): State<App>,
-    Query(fields): Query<Fields>,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn upload(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let client: IpAddr = client_address(request.extensions());
-    let limits = &app.engine.limits;
-    let body = tokio::time::timeout(limits.body_timeout, to_bytes(request.into_body(), limits.body_bytes)).await;
-    let body = body.map_err(|_| ApiError::timed_out("the body was not complete", limits.body_timeout))?;
-    let body = body.map_err(|_| ApiError::too_large(limits.body_bytes))?;
-    if body.is_empty() {
+    let fields = options::query(request.uri())?;
+    let body = Body::read(&app, request.into_body()).await?;
+    if body.bytes.is_empty() {
         return Err(ApiError::no_audio());
     }
-    let mut session = app.engine.session(client, options(&fields)?).await?;
-    let segments = recognize_upload(&app, &mut session, body, |_| {}).await?;
+    let mut session = app.engine.session(client, common(&fields, false)?).await?;
+    let segments = recognize_upload(&app, &mut session, body.bytes.clone(), |_| {}).await?;
     let utterance = |segment: &Segment| {
         json!({
             "start": rounded(segment.start_s), "end": rounded(segment.end_s), "channel": 0, "id": "",
@@ -234,7 +223,7 @@ pub(crate) async fn upload(
         })
     };
     let mut results = json!({"channels": [{"alternatives": alternatives(&segments)}]});
-    if fields.get("utterances").is_some_and(|value| value == "true") {
+    if fields.get("utterances").is_some_and(|value| value.eq_ignore_ascii_case("true")) {
         results["utterances"] = segments.iter().map(utterance).collect::<Vec<_>>().into();
     }
     let metadata = json!({

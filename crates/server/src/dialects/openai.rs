@@ -10,40 +10,41 @@ use axum::http::header;
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
-use srf::{Format, Segment, Transcript};
+use srf::{Format, Recognizer, Segment, Transcript};
 use tokio::sync::mpsc;
 
-use super::{items, joined, recognize_upload, rounded};
+use super::{Body, items, joined, recognize_upload, rounded};
 use crate::engine::Session;
 use crate::http::{ApiError, App, client_address};
-use crate::options::SessionOptions;
+use crate::options::{self, Fields, SessionOptions};
 
 /// An upload as a form: the file and the other fields.
 pub(crate) struct Form {
     pub(crate) file: Bytes,
-    pub(crate) fields: HashMap<String, String>,
+    pub(crate) fields: Fields,
     /// Values of fields that may occur several times.
     lists: HashMap<String, Vec<String>>,
+    /// Kept for its share of the memory for uploads.
+    _body: Body,
 }
 
 impl Form {
     /// Reads a multipart form within the limits of size and time.
     pub(crate) async fn read(app: &App, request: Request) -> Result<Self, ApiError> {
-        let limits = &app.engine.limits;
-        let read = tokio::time::timeout(limits.body_timeout, Self::read_all(app, request)).await;
-        read.map_err(|_| ApiError::timed_out("the body was not complete", limits.body_timeout))?
+        let (parts, body) = request.into_parts();
+        let body = Body::read(app, body).await?;
+        let whole = axum::body::Body::from(body.bytes.clone());
+        Self::parse(Request::from_parts(parts, whole), body).await
     }
 
-    async fn read_all(app: &App, request: Request) -> Result<Self, ApiError> {
+    /// Parses `request`, whose body is all of `body`.
+    pub(crate) async fn parse(request: Request, body: Body) -> Result<Self, ApiError> {
         let wrong = |problem: String| ApiError::bad_message(format!("not a form with a file: {problem}"));
-        let mut form = Multipart::from_request(request, app).await.map_err(|error| wrong(error.body_text()))?;
+        let mut form = Multipart::from_request(request, &()).await.map_err(|error| wrong(error.body_text()))?;
         let mut file = None;
-        let mut fields = HashMap::new();
+        let mut fields = Fields::new();
         let mut lists: HashMap<String, Vec<String>> = HashMap::new();
-        let limit = app.engine.limits.body_bytes;
-        let failed = |error: axum::extract::multipart::MultipartError| {
-            if error.status().as_u16() == 413 { ApiError::too_large(limit) } else { wrong(error.body_text()) }
-        };
+        let failed = |error: axum::extract::multipart::MultipartError| wrong(error.body_text());
         while let Some(field) = form.next_field().await.map_err(failed)? {
             let name = field.name().unwrap_or_default().to_owned();
             if name == "file" {
@@ -54,7 +55,7 @@ impl Form {
                 fields.insert(name, field.text().await.map_err(failed)?);
             }
         }
-        Ok(Self { file: file.ok_or_else(ApiError::no_audio)?, fields, lists })
+        Ok(Self { file: file.ok_or_else(ApiError::no_audio)?, fields, lists, _body: body })
     }
 
     fn is_true(&self, name: &str) -> bool {
@@ -63,15 +64,26 @@ impl Form {
 
     /// The options of the request.
     pub(crate) fn options(&self) -> Result<SessionOptions, ApiError> {
+        let mut fields = self.fields.clone();
+        for (name, value) in self.lists.iter().flat_map(|(name, values)| values.iter().map(move |value| (name, value)))
+        {
+            options::add(&mut fields, name.clone(), value.clone());
+        }
         let mut options = SessionOptions::default();
-        options.set_common(&self.fields)?;
+        options.set_common(&fields)?;
         Ok(options)
     }
 }
 
 pub(crate) async fn models(State(app): State<App>) -> Response {
-    let model = |name: String| json!({"id": name, "object": "model", "created": 0, "owned_by": "srf"});
-    let data: Vec<Value> = app.engine.model_names().into_iter().map(model).collect();
+    // The last two are for the page; OpenAI's clients pass over what they do not know.
+    let model = |(name, recognizer): (String, Recognizer)| {
+        json!({
+            "id": name, "object": "model", "created": 0, "owned_by": "srf",
+            "units": recognizer.labels().units().to_string(), "has_words": recognizer.words().is_some(),
+        })
+    };
+    let data: Vec<Value> = app.engine.models().into_iter().map(model).collect();
     Json(json!({"object": "list", "data": data})).into_response()
 }
 
@@ -89,7 +101,7 @@ pub(crate) async fn transcriptions(State(app): State<App>, request: Request) -> 
     }
     let mut session = app.engine.session(client, form.options()?).await?;
     if form.is_true("stream") {
-        return Ok(events(app, session, form.file));
+        return Ok(events(app, session, form));
     }
     let segments = recognize_upload(&app, &mut session, form.file.clone(), |_| {}).await?;
     Ok(respond(shape, wants_words, session.accepted_s(), segments))
@@ -132,7 +144,7 @@ fn segment((id, segment): (usize, &Segment)) -> Value {
 }
 
 /// Utterances as server-sent events while the upload is recognised.
-fn events(app: App, mut session: Session, file: Bytes) -> Response {
+fn events(app: App, mut session: Session, form: Form) -> Response {
     let (sender, receiver) = mpsc::unbounded_channel::<Result<Event, Infallible>>();
     tokio::spawn(async move {
         let mut is_first = true;
@@ -141,7 +153,7 @@ fn events(app: App, mut session: Session, file: Bytes) -> Response {
             is_first = false;
             let _ = sender.send(Ok(event(&json!({"type": "transcript.text.delta", "delta": delta}))));
         };
-        let end = match recognize_upload(&app, &mut session, file, each).await {
+        let end = match recognize_upload(&app, &mut session, form.file.clone(), each).await {
             Ok(segments) => json!({"type": "transcript.text.done", "text": joined(&segments)}),
             Err(error) => {
                 let mut body = error.body();

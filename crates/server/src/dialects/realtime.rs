@@ -11,22 +11,31 @@ use std::net::IpAddr;
 use super::{Incoming, Socket, Whole, from_s16};
 use crate::engine::Session;
 use crate::http::{ApiError, App, client_address};
-use crate::options::SessionOptions;
+use crate::options::{self, SessionOptions};
 
 /// The rate of `pcm16`, unless the session names another.
 const DEFAULT_RATE_HZ: u32 = 24_000;
 
-pub(crate) async fn socket(State(app): State<App>, upgrade: WebSocketUpgrade, request: Request) -> Response {
+pub(crate) async fn socket(
+    State(app): State<App>,
+    upgrade: WebSocketUpgrade,
+    request: Request,
+) -> Result<Response, ApiError> {
     let client = client_address(request.extensions());
-    Socket::upgrade(app.clone(), upgrade, move |socket| serve(app, client, socket))
+    let mut options = SessionOptions { partials: true, ..SessionOptions::default() };
+    let mut fields = options::query(request.uri())?;
+    // Clients name a hosted model for the conversation here; the one that transcribes is in the session.
+    if fields.get("intent").is_some_and(|intent| intent == "transcription") {
+        fields.remove("model");
+    }
+    options.set_common(&fields)?;
+    Ok(Socket::upgrade(app.clone(), upgrade, move |socket| serve(app, client, socket, options)))
 }
 
-async fn serve(app: App, client: IpAddr, mut socket: Socket) {
+async fn serve(app: App, client: IpAddr, mut socket: Socket, options: SessionOptions) {
     let mut conversation = Conversation {
         session: None,
-        model: None,
-        rate_hz: DEFAULT_RATE_HZ,
-        silence_s: None,
+        settings: Settings { options, rate_hz: DEFAULT_RATE_HZ },
         whole: Whole::default(),
         partial: String::new(),
         n_items: 0,
@@ -39,11 +48,68 @@ async fn serve(app: App, client: IpAddr, mut socket: Socket) {
     socket.close(result.as_ref().err()).await;
 }
 
+/// What a client sends.
+pub(crate) enum Event {
+    Update(Value),
+    Append(Vec<u8>),
+    Commit,
+    Clear,
+}
+
+impl Event {
+    pub(crate) fn parse(text: &str) -> Result<Self, ApiError> {
+        let event: Value =
+            serde_json::from_str(text).map_err(|error| ApiError::bad_message(format!("not JSON: {error}")))?;
+        match event["type"].as_str().unwrap_or_default() {
+            "session.update" | "transcription_session.update" => Ok(Self::Update(event)),
+            "input_audio_buffer.append" => {
+                let audio = event["audio"].as_str().ok_or_else(|| ApiError::bad_message("`audio` is missing"))?;
+                let decoded = BASE64_STANDARD.decode(audio);
+                decoded.map(Self::Append).map_err(|e| ApiError::bad_message(format!("`audio` is not base64: {e}")))
+            }
+            "input_audio_buffer.commit" => Ok(Self::Commit),
+            "input_audio_buffer.clear" => Ok(Self::Clear),
+            other => {
+                let other: String = other.chars().take(60).collect();
+                Err(ApiError::bad_message(format!("an event of type `{other}`, which is not served")))
+            }
+        }
+    }
+}
+
+/// What session updates change.
+pub(crate) struct Settings {
+    pub(crate) options: SessionOptions,
+    pub(crate) rate_hz: u32,
+}
+
+impl Settings {
+    /// Takes what a session update says, in the present form and the one before it.
+    pub(crate) fn update(&mut self, event: &Value) -> Result<(), ApiError> {
+        let session = &event["session"];
+        let input = &session["audio"]["input"];
+        let first = |values: [&Value; 3]| values.into_iter().find(|value| !value.is_null()).cloned();
+        let transcription =
+            first([&input["transcription"]["model"], &session["input_audio_transcription"]["model"], &event["model"]]);
+        if let Some(model) = transcription {
+            self.options.model = model.as_str().map(str::to_owned);
+        }
+        if let Some(rate) = first([&input["format"]["rate"], &Value::Null, &Value::Null]) {
+            let rate_hz = rate.as_u64().filter(|rate| (1000..=384_000).contains(rate));
+            let wrong = || ApiError::bad_field("session.audio.input.format.rate", &rate.to_string(), "1000 to 384000");
+            self.rate_hz = rate_hz.ok_or_else(wrong)? as u32;
+        }
+        let turn = first([&input["turn_detection"], &session["turn_detection"], &Value::Null]);
+        if let Some(silence_ms) = turn.and_then(|turn| turn["silence_duration_ms"].as_f64()) {
+            let _ = self.options.set_trailing_silence((silence_ms / 1000.0).clamp(0.1, 60.0));
+        }
+        Ok(())
+    }
+}
+
 struct Conversation {
     session: Option<Session>,
-    model: Option<String>,
-    rate_hz: u32,
-    silence_s: Option<f64>,
+    settings: Settings,
     whole: Whole,
     /// What deltas of the current utterance have said so far.
     partial: String,
@@ -64,25 +130,20 @@ impl Conversation {
                     return Err(ApiError::stopping());
                 }
             };
-            let event: Value =
-                serde_json::from_str(&text).map_err(|error| ApiError::bad_message(format!("not JSON: {error}")))?;
-            match event["type"].as_str().unwrap_or_default() {
-                "session.update" | "transcription_session.update" => {
-                    self.update(&event)?;
+            match Event::parse(&text)? {
+                Event::Update(event) => {
+                    self.settings.update(&event)?;
+                    self.session = None;
                     self.emit(socket, json!({"type": "session.updated", "session": self.described()})).await;
                 }
-                "input_audio_buffer.append" => self.append(app, client, socket, &event).await?,
-                "input_audio_buffer.commit" => self.commit(socket).await?,
-                "input_audio_buffer.clear" => {
+                Event::Append(bytes) => self.append(app, client, socket, &bytes).await?,
+                Event::Commit => self.commit(socket).await?,
+                Event::Clear => {
                     if let Some(session) = &mut self.session {
                         session.reset().await?;
                     }
                     self.partial.clear();
                     self.emit(socket, json!({"type": "input_audio_buffer.cleared"})).await;
-                }
-                other => {
-                    let other: String = other.chars().take(60).collect();
-                    return Err(ApiError::bad_message(format!("an event of type `{other}`, which is not served")));
                 }
             }
         }
@@ -92,48 +153,18 @@ impl Conversation {
         json!({
             "id": "sess_srf", "object": "realtime.transcription_session", "type": "transcription",
             "audio": {"input": {
-                "format": {"type": "audio/pcm", "rate": self.rate_hz},
-                "transcription": {"model": self.model},
+                "format": {"type": "audio/pcm", "rate": self.settings.rate_hz},
+                "transcription": {"model": self.settings.options.model},
             }},
         })
     }
 
-    /// Takes what a session update says, in the present form and the one before it.
-    fn update(&mut self, event: &Value) -> Result<(), ApiError> {
-        let session = &event["session"];
-        let input = &session["audio"]["input"];
-        let first = |values: [&Value; 3]| values.into_iter().find(|value| !value.is_null()).cloned();
-        let transcription =
-            first([&input["transcription"]["model"], &session["input_audio_transcription"]["model"], &event["model"]]);
-        if let Some(model) = transcription {
-            self.model = model.as_str().map(str::to_owned);
-        }
-        if let Some(rate) = first([&input["format"]["rate"], &Value::Null, &Value::Null]) {
-            let rate_hz = rate.as_u64().filter(|rate| (1000..=384_000).contains(rate));
-            let wrong = || ApiError::bad_field("session.audio.input.format.rate", &rate.to_string(), "1000 to 384000");
-            self.rate_hz = rate_hz.ok_or_else(wrong)? as u32;
-        }
-        if let Some(turn) = first([&input["turn_detection"], &session["turn_detection"], &Value::Null]) {
-            self.silence_s = turn["silence_duration_ms"].as_f64().map(|ms| (ms / 1000.0).clamp(0.1, 60.0));
-        }
-        self.session = None;
-        Ok(())
-    }
-
-    async fn append(&mut self, app: &App, client: IpAddr, socket: &mut Socket, event: &Value) -> Result<(), ApiError> {
-        let audio = event["audio"].as_str().ok_or_else(|| ApiError::bad_message("`audio` is missing"))?;
-        let bytes = BASE64_STANDARD
-            .decode(audio)
-            .map_err(|error| ApiError::bad_message(format!("`audio` is not base64: {error}")))?;
+    async fn append(&mut self, app: &App, client: IpAddr, socket: &mut Socket, bytes: &[u8]) -> Result<(), ApiError> {
         if self.session.is_none() {
-            let mut options = SessionOptions { model: self.model.clone(), partials: true, ..SessionOptions::default() };
-            if let Some(silence_s) = self.silence_s {
-                let _ = options.set_trailing_silence(silence_s);
-            }
-            self.session = Some(app.engine.session(client, options).await?);
+            self.session = Some(app.engine.session(client, self.settings.options.clone()).await?);
         }
         let session = self.session.as_mut().ok_or_else(ApiError::internal)?;
-        let update = session.accept(from_s16(&self.whole.join(&bytes, 2)), self.rate_hz).await?;
+        let update = session.accept(from_s16(&self.whole.join(bytes, 2)), self.settings.rate_hz).await?;
         for segment in &update.finals {
             self.complete(socket, segment).await;
         }

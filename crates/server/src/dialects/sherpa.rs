@@ -11,7 +11,7 @@ use srf::Segment;
 use super::{Incoming, Socket, Whole, from_f32, items, rounded};
 use crate::engine::Session;
 use crate::http::{ApiError, App, client_address};
-use crate::options::SessionOptions;
+use crate::options::{self, Fields, SessionOptions};
 
 /// The streaming protocol has no field for it; its clients resample to this.
 const STREAMING_RATE_HZ: u32 = 16_000;
@@ -46,27 +46,54 @@ fn header(bytes: &[u8]) -> Option<(u32, usize)> {
     Some((u32::try_from(field(0)?).ok()?, usize::try_from(field(4)?).ok()?))
 }
 
-pub(crate) async fn streaming(State(app): State<App>, upgrade: WebSocketUpgrade, request: Request) -> Response {
-    let client = client_address(request.extensions());
-    Socket::upgrade(app.clone(), upgrade, move |socket| serve_streaming(app, client, socket, None))
+/// Who asks, and the options in the address of the socket.
+pub(crate) struct Asked {
+    pub(crate) client: IpAddr,
+    pub(crate) fields: Fields,
 }
 
-pub(crate) async fn offline(State(app): State<App>, upgrade: WebSocketUpgrade, request: Request) -> Response {
-    let client = client_address(request.extensions());
-    Socket::upgrade(app.clone(), upgrade, move |socket| serve_offline(app, client, socket, None))
+impl Asked {
+    fn new(request: &Request) -> Result<Self, ApiError> {
+        Ok(Self { client: client_address(request.extensions()), fields: options::query(request.uri())? })
+    }
+
+    fn options(&self, partials: bool) -> Result<SessionOptions, ApiError> {
+        let mut options = SessionOptions { partials, ..SessionOptions::default() };
+        options.set_common(&self.fields)?;
+        Ok(options)
+    }
 }
 
-pub(crate) async fn serve_streaming(app: App, client: IpAddr, mut socket: Socket, first: Option<Bytes>) {
-    let result = stream(&app, client, &mut socket, first).await;
+pub(crate) async fn streaming(
+    State(app): State<App>,
+    upgrade: WebSocketUpgrade,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let asked = Asked::new(&request)?;
+    asked.options(true)?;
+    Ok(Socket::upgrade(app.clone(), upgrade, move |socket| serve_streaming(app, asked, socket, None)))
+}
+
+pub(crate) async fn offline(
+    State(app): State<App>,
+    upgrade: WebSocketUpgrade,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let asked = Asked::new(&request)?;
+    asked.options(false)?;
+    Ok(Socket::upgrade(app.clone(), upgrade, move |socket| serve_offline(app, asked, socket, None)))
+}
+
+pub(crate) async fn serve_streaming(app: App, asked: Asked, mut socket: Socket, first: Option<Bytes>) {
+    let result = stream(&app, &asked, &mut socket, first).await;
     if let Err(error) = &result {
         socket.send(&error.body()).await;
     }
     socket.close(result.as_ref().err()).await;
 }
 
-async fn stream(app: &App, client: IpAddr, socket: &mut Socket, mut first: Option<Bytes>) -> Result<(), ApiError> {
-    let options = SessionOptions { partials: true, ..SessionOptions::default() };
-    let mut session = app.engine.session(client, options).await?;
+async fn stream(app: &App, asked: &Asked, socket: &mut Socket, mut first: Option<Bytes>) -> Result<(), ApiError> {
+    let mut session = app.engine.session(asked.client, asked.options(true)?).await?;
     let mut whole = Whole::default();
     let mut n_segments = 0;
     loop {
@@ -124,8 +151,8 @@ fn result(segment: &Segment, number: usize, is_final: bool, is_eof: bool) -> Val
     })
 }
 
-pub(crate) async fn serve_offline(app: App, client: IpAddr, mut socket: Socket, first: Option<Bytes>) {
-    let result = files(&app, client, &mut socket, first).await;
+pub(crate) async fn serve_offline(app: App, asked: Asked, mut socket: Socket, first: Option<Bytes>) {
+    let result = files(&app, &asked, &mut socket, first).await;
     if let Err(error) = &result {
         socket.send(&error.body()).await;
     }
@@ -142,7 +169,7 @@ struct Upload {
     segments: Vec<Segment>,
 }
 
-async fn files(app: &App, client: IpAddr, socket: &mut Socket, mut first: Option<Bytes>) -> Result<(), ApiError> {
+async fn files(app: &App, asked: &Asked, socket: &mut Socket, mut first: Option<Bytes>) -> Result<(), ApiError> {
     let mut upload: Option<Upload> = None;
     let mut head = Vec::new();
     loop {
@@ -165,7 +192,7 @@ async fn files(app: &App, client: IpAddr, socket: &mut Socket, mut first: Option
                 continue;
             }
             bytes = head.split_off(HEADER);
-            upload = Some(Upload::open(app, client, &head).await?);
+            upload = Some(Upload::open(app, asked, &head).await?);
             head.clear();
         }
         if let Some(current) = &mut upload
@@ -179,13 +206,16 @@ async fn files(app: &App, client: IpAddr, socket: &mut Socket, mut first: Option
 }
 
 impl Upload {
-    async fn open(app: &App, client: IpAddr, head: &[u8]) -> Result<Self, ApiError> {
+    async fn open(app: &App, asked: &Asked, head: &[u8]) -> Result<Self, ApiError> {
         let (rate_hz, missing) =
             header(head).ok_or_else(|| ApiError::bad_message("a negative rate or size in the header"))?;
+        if !(1000..=384_000).contains(&rate_hz) {
+            return Err(ApiError::bad_field("the rate in the header", &rate_hz.to_string(), "1000 to 384000"));
+        }
         if missing > app.engine.limits.body_bytes {
             return Err(ApiError::too_large(app.engine.limits.body_bytes));
         }
-        let session = app.engine.session(client, SessionOptions::default()).await?;
+        let session = app.engine.session(asked.client, asked.options(false)?).await?;
         Ok(Self { session, rate_hz, missing, whole: Whole::default(), segments: Vec::new() })
     }
 

@@ -4,13 +4,13 @@ use std::net::{IpAddr, SocketAddr};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 
 use super::{Whole, from_s16, joined};
 use crate::engine::Session;
 use crate::http::{ApiError, App, stopped};
-use crate::options::SessionOptions;
+use crate::options::{self, SessionOptions};
 
 /// Bytes of a header line.
 const MAX_HEADER: u64 = 64 << 10;
@@ -28,10 +28,34 @@ struct Header {
 }
 
 /// An event as it was received.
-struct Event {
+pub(crate) struct Event {
     kind: String,
     data: Value,
     payload: Vec<u8>,
+}
+
+impl Event {
+    /// The options that `transcribe` asks for.
+    pub(crate) fn options(&self) -> Result<SessionOptions, ApiError> {
+        let mut fields = options::object(&self.data);
+        if let Some(name) = fields.remove("name") {
+            fields.insert("model".to_owned(), name);
+        }
+        let mut options = SessionOptions::default();
+        options.set_common(&fields)?;
+        Ok(options)
+    }
+
+    /// The rate of a piece of audio, if its format is served.
+    pub(crate) fn rate_hz(&self) -> Result<u32, ApiError> {
+        let number = |name: &str, usual: u64| self.data[name].as_u64().unwrap_or(usual);
+        let (rate_hz, width, channels) = (number("rate", 16_000), number("width", 2), number("channels", 1));
+        if width != 2 || channels != 1 || !(1000..=384_000).contains(&rate_hz) {
+            let found = format!("{rate_hz} Hz, {width} bytes, {channels} channels");
+            return Err(ApiError::bad_field("audio-chunk", &found, "1000 to 384000 Hz, 2 bytes, 1 channel"));
+        }
+        Ok(rate_hz as u32)
+    }
 }
 
 type Reader = BufReader<tokio::net::tcp::OwnedReadHalf>;
@@ -46,7 +70,7 @@ pub(crate) async fn serve(app: App, socket: TcpStream, client: SocketAddr) {
         app,
         client: client.ip(),
         session: None,
-        model: None,
+        options: SessionOptions::default(),
         texts: Vec::new(),
         whole: Whole::default(),
     };
@@ -61,7 +85,7 @@ struct Conversation {
     app: App,
     client: IpAddr,
     session: Option<Session>,
-    model: Option<String>,
+    options: SessionOptions,
     texts: Vec<String>,
     whole: Whole,
 }
@@ -80,7 +104,7 @@ impl Conversation {
             let reply = match event.kind.as_str() {
                 "describe" => Some(("info", self.info())),
                 "transcribe" => {
-                    self.model = event.data["name"].as_str().map(str::to_owned);
+                    self.options = event.options()?;
                     None
                 }
                 "audio-start" => {
@@ -104,18 +128,12 @@ impl Conversation {
     }
 
     async fn accept(&mut self, event: &Event) -> Result<(), ApiError> {
-        let number = |name: &str, usual: u64| event.data[name].as_u64().unwrap_or(usual);
-        let (rate_hz, width, channels) = (number("rate", 16_000), number("width", 2), number("channels", 1));
-        if width != 2 || channels != 1 || !(1000..=384_000).contains(&rate_hz) {
-            let found = format!("{rate_hz} Hz, {width} bytes, {channels} channels");
-            return Err(ApiError::bad_field("audio-chunk", &found, "1000 to 384000 Hz, 2 bytes, 1 channel"));
-        }
+        let rate_hz = event.rate_hz()?;
         if self.session.is_none() {
-            let options = SessionOptions { model: self.model.clone(), ..SessionOptions::default() };
-            self.session = Some(self.app.engine.session(self.client, options).await?);
+            self.session = Some(self.app.engine.session(self.client, self.options.clone()).await?);
         }
         let session = self.session.as_mut().ok_or_else(ApiError::internal)?;
-        let update = session.accept(from_s16(&self.whole.join(&event.payload, 2)), rate_hz as u32).await?;
+        let update = session.accept(from_s16(&self.whole.join(&event.payload, 2)), rate_hz).await?;
         self.texts.extend(update.finals.into_iter().map(|segment| segment.text));
         Ok(())
     }
@@ -149,7 +167,10 @@ impl Conversation {
 }
 
 /// The next event; `None` at the end of the connection.
-async fn read_event(reader: &mut Reader, limit: usize) -> Result<Option<Event>, ApiError> {
+pub(crate) async fn read_event<R>(reader: &mut R, limit: usize) -> Result<Option<Event>, ApiError>
+where
+    R: AsyncBufRead + Unpin,
+{
     let wrong = |problem: String| ApiError::bad_message(format!("not an event of the Wyoming protocol: {problem}"));
     let mut line = Vec::new();
     let mut head = (&mut *reader).take(MAX_HEADER);

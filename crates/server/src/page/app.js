@@ -1,15 +1,17 @@
-// The page: records or reads a file, sends samples to the server, shows text and routing as they come.
+// The page: records or reads a file, sends samples to the recogniser, shows text and routing as they come.
 
+import { WORKLET, listModels, open } from './connection.js';
 import { Heatmap, Spectrogram } from './pictures.js';
 
 const RATE_HZ = 16000;
 const element = (id) => document.getElementById(id);
 const status = element('status');
 
-let socket = null;
+let connection = null;
 let microphone = null;
 let pictures = null;
 let formats = null;
+let known = [];
 
 function say(text, isError = false) {
   status.textContent = text;
@@ -20,30 +22,17 @@ function clearResults() {
   element('finals').textContent = '';
   element('partial').textContent = '';
   formats = null;
+  delete document.body.dataset.done;
   for (const button of document.querySelectorAll('#copy, .download')) button.disabled = true;
 }
 
-// Opens a stream; resolves when the server is ready for samples.
-function connect() {
+// Opens a stream.
+async function connect() {
   clearResults();
-  const scheme = location.protocol === 'https:' ? 'wss' : 'ws';
-  socket = new WebSocket(`${scheme}://${location.host}/live`);
-  socket.binaryType = 'arraybuffer';
-  return new Promise((resolve, reject) => {
-    socket.onopen = () => {
-      const settings = { rate: RATE_HZ, model: element('model').value, routing: true };
-      if (element('key').value) settings.key = element('key').value;
-      socket.send(JSON.stringify(settings));
-    };
-    socket.onmessage = ({ data }) => {
-      const message = JSON.parse(data);
-      if (message.type === 'ready') resolve();
-      if (message.type === 'error') reject(new Error(message.message));
-      handle(message);
-    };
-    socket.onerror = () => reject(new Error('the server cannot be reached'));
-    socket.onclose = () => { stopMicrophone(); socket = null; };
-  });
+  const settings = {
+    rate: RATE_HZ, model: element('model').value, output: element('output')?.value ?? '', key: element('key').value,
+  };
+  connection = await open(settings, handle, () => { stopMicrophone(); connection = null; });
 }
 
 const handlers = {
@@ -54,6 +43,7 @@ const handlers = {
       couplings: new Heatmap(element('couplings'), labels, sliceSeconds),
     };
   },
+  progress({ text }) { say(text); },
   partial({ text }) { element('partial').textContent = text; },
   final({ text }) {
     element('finals').textContent += (element('finals').textContent ? ' ' : '') + text;
@@ -75,19 +65,18 @@ const handlers = {
 function handle(message) { handlers[message.type]?.(message); }
 
 function send(samples) {
-  if (socket?.readyState !== WebSocket.OPEN) return;
-  socket.send(samples.buffer);
+  // First the picture: a connection may take the samples away with it.
   pictures?.spectrogram.push(samples);
-}
-
-function finish() {
-  if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ end: true }));
+  connection?.send(samples);
 }
 
 async function startMicrophone() {
-  const stream = await navigator.mediaDevices.getUserMedia({ audio: { channelCount: 1 } });
+  // The recogniser was trained on speech as it is: what helps people on the phone only changes it.
+  const audio = { channelCount: 1, echoCancellation: false, noiseSuppression: false, autoGainControl: false };
+  if (!navigator.mediaDevices) throw new Error('browsers open the microphone only on localhost and https');
+  const stream = await navigator.mediaDevices.getUserMedia({ audio });
   const context = new AudioContext();
-  await context.audioWorklet.addModule('/page/worklet.js');
+  await context.audioWorklet.addModule(WORKLET);
   const node = new AudioWorkletNode(context, 'recorder');
   node.port.onmessage = ({ data }) => send(data);
   context.createMediaStreamSource(stream).connect(node);
@@ -105,7 +94,7 @@ function stopMicrophone() {
 async function toggleRecording() {
   if (microphone) {
     stopMicrophone();
-    finish();
+    connection?.finish();
     return;
   }
   try {
@@ -116,11 +105,11 @@ async function toggleRecording() {
     say('Listening.');
   } catch (error) {
     say(error.message, true);
-    socket?.close();
+    connection?.close();
   }
 }
 
-// Decodes a file in the browser and sends it in pieces; the server slows the sender down by the socket's buffer.
+// Decodes a file in the browser and sends it in pieces; the recogniser slows the sender down by being busy.
 async function readFile(file) {
   try {
     say(`Reading ${file.name}.`);
@@ -129,12 +118,12 @@ async function readFile(file) {
     await connect();
     say(`Recognising ${file.name}.`);
     const samples = mono(audio);
-    for (let at = 0; at < samples.length && socket; at += RATE_HZ / 5) {
+    for (let at = 0; at < samples.length && connection; at += RATE_HZ / 5) {
       send(samples.slice(at, at + RATE_HZ / 5));
-      while (socket && socket.bufferedAmount > 1 << 20) await new Promise((resolve) => setTimeout(resolve, 10));
+      while (connection?.isBusy) await new Promise((resolve) => setTimeout(resolve, 10));
       if (at % RATE_HZ === 0) await new Promise((resolve) => setTimeout(resolve));
     }
-    finish();
+    connection?.finish();
   } catch (error) {
     say(`${file.name}: ${error.message}`, true);
   }
@@ -156,22 +145,30 @@ function download(format) {
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
-async function listModels() {
+async function showModels() {
   const key = element('key').value;
-  const headers = key ? { Authorization: `Bearer ${key}` } : {};
-  const response = await fetch('/v1/models', { headers });
-  const needsKey = response.status === 401;
+  const { needsKey, models } = await listModels(key, say);
   element('key').hidden = !needsKey && !key;
   element('key-label').hidden = element('key').hidden;
   if (needsKey) return say('This server needs a key.', true);
-  const { data } = await response.json();
-  element('model').replaceChildren(...data.map(({ id }) => new Option(id, id)));
+  known = models;
+  element('model').replaceChildren(...models.map(({ id }) => new Option(id, id)));
+  listOutputs();
   say('Ready.');
+}
+
+// What the chosen model can write.
+function listOutputs() {
+  const model = known.find(({ id }) => id === element('model').value);
+  const outputs = model?.has_words ? [new Option('words', 'words'), new Option(model.units, 'phones')] : [new Option(model?.units ?? 'labels', '')];
+  // The page without a server has no such choice.
+  element('output')?.replaceChildren(...outputs);
 }
 
 element('record').addEventListener('click', toggleRecording);
 element('file').addEventListener('change', ({ target }) => target.files[0] && readFile(target.files[0]));
-element('key').addEventListener('change', listModels);
+element('key').addEventListener('change', showModels);
+element('model').addEventListener('change', listOutputs);
 element('copy').addEventListener('click', () => navigator.clipboard.writeText(element('finals').textContent));
 for (const button of document.querySelectorAll('.download')) {
   button.addEventListener('click', () => download(button.dataset.format));
@@ -184,4 +181,4 @@ drop.addEventListener('drop', (event) => {
   drop.classList.remove('over');
   if (event.dataTransfer.files[0]) readFile(event.dataTransfer.files[0]);
 });
-listModels().catch((error) => say(error.message, true));
+showModels().catch((error) => say(error.message, true));

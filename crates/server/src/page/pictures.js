@@ -59,12 +59,12 @@ export class Heatmap extends Scroller {
     });
   }
 
-  // Adds slices; each is a list of values from 0 to 255, one per label.
+  // Adds slices; each is a list of darknesses from 0 to 255, one per label.
   push(slices) {
     for (const slice of slices) {
       this.scroll(this.sliceSeconds, (x, width) => {
         slice.forEach((value, row) => {
-          this.context.fillStyle = colour(Math.sqrt(value / 255));
+          this.context.fillStyle = colour(value / 255);
           this.context.fillRect(x, row * this.rowHeight, width, this.rowHeight + 1);
         });
       });

@@ -1,8 +1,9 @@
 //! Lexicons: words, their pronunciations or spellings as classes of a label set, and the prefix tree of all of them.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use super::encode;
+use super::encoder::encode;
 use super::phrases::{ReadListError, check_length};
 use crate::labels::{LabelSet, Units};
 
@@ -11,7 +12,7 @@ pub(super) const ROOT: u32 = 0;
 /// Inside a word that is not in the tree.
 pub(super) const OUTSIDE: u32 = u32::MAX;
 
-/// Words with the labels of each of their pronunciations.
+/// Words with the labels of each of their pronunciations; cloning it copies pointers.
 ///
 /// ```
 /// use srf_text::fusion::Lexicon;
@@ -24,10 +25,10 @@ pub(super) const OUTSIDE: u32 = u32::MAX;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Lexicon {
-    pub(crate) names: Names,
-    pub(crate) tree: WordTree,
+    pub(crate) names: Arc<Names>,
+    pub(crate) tree: Arc<WordTree>,
     /// For every word its number in the language model with the same stamp, if they are from one file.
-    pub(crate) ids: Vec<u32>,
+    pub(crate) ids: Arc<[u32]>,
     pub(crate) stamp: u32,
 }
 
@@ -85,6 +86,34 @@ impl Lexicon {
         Ok(builder.finish())
     }
 
+    /// Words with their pronunciations, which are names of labels; those with a label that the set does not have are left
+    /// out and counted.
+    ///
+    /// ```
+    /// use srf_text::fusion::Lexicon;
+    /// use srf_text::labels::{LabelSet, Units};
+    ///
+    /// let labels = LabelSet::new(Units::Phones, ["b", "iy"])?;
+    /// let (lexicon, n_left_out) = Lexicon::pronounced([("bee", &["b", "iy"][..]), ("tea", &["t", "iy"])], &labels);
+    /// assert_eq!((lexicon.n_words(), n_left_out), (1, 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn pronounced<'a, L: AsRef<[&'a str]>>(
+        entries: impl IntoIterator<Item = (&'a str, L)>,
+        labels: &LabelSet,
+    ) -> (Self, usize) {
+        let mut builder = Builder::default();
+        let mut n_left_out = 0;
+        for (word, names) in entries {
+            let classes: Option<Vec<u32>> = names.as_ref().iter().map(|name| class(labels, name)).collect();
+            match classes {
+                Some(classes) if !classes.is_empty() => builder.add(word, classes),
+                _ => n_left_out += 1,
+            }
+        }
+        (builder.finish(), n_left_out)
+    }
+
     /// Words spelled in the labels of the set; those that cannot be spelled are left out and counted.
     pub fn spelled<'a>(words: impl IntoIterator<Item = &'a str>, labels: &LabelSet) -> (Self, usize) {
         let mut builder = Builder::default();
@@ -100,22 +129,38 @@ impl Lexicon {
         (builder.finish(), n_left_out)
     }
 
+    /// What [`Self::parse`] reads: a line for each pronunciation, in the order of the labels.
+    pub fn format(&self, labels: &LabelSet) -> String {
+        let mut text = String::new();
+        let mut parents = vec![ROOT; self.tree.n_nodes()];
+        for node in 0..self.tree.n_nodes() as u32 {
+            self.tree.children(node).for_each(|child| parents[child as usize] = node);
+            for word in self.tree.words(node) {
+                let above = std::iter::successors(Some(node), |node| Some(parents[*node as usize]));
+                let classes = above.take_while(|node| *node != ROOT).map(|node| self.tree.classes[node as usize]);
+                let mut names: Vec<&str> = classes.filter_map(|class| labels.symbol(class as usize)).collect();
+                names.push(self.word(*word).unwrap_or_default());
+                names.reverse();
+                text.push_str(&names.join(" "));
+                text.push('\n');
+            }
+        }
+        text
+    }
+
     /// The spelling of a word.
     pub fn word(&self, word: u32) -> Option<&str> {
         self.names.get(word)
     }
 
+    /// Number of pronunciations, each of them counted once for every word that is said so.
+    pub fn n_pronunciations(&self) -> usize {
+        self.tree.words.len()
+    }
+
     /// Number of words.
     pub fn n_words(&self) -> usize {
         self.names.ends.len()
-    }
-
-    /// The words of `phrase` as they are written, or in small letters, or in capitals.
-    pub(super) fn find_words(&self, phrase: &str) -> Option<Vec<u32>> {
-        let find = |word: &str| self.names.iter().position(|name| name == word).map(|at| at as u32);
-        let find =
-            |word: &str| find(word).or_else(|| find(&word.to_lowercase())).or_else(|| find(&word.to_uppercase()));
-        phrase.split_whitespace().map(find).collect()
     }
 }
 
@@ -133,7 +178,7 @@ impl Builder {
     }
 
     fn finish(self) -> Lexicon {
-        Lexicon { names: self.names, tree: WordTree::new(self.entries), ..Lexicon::default() }
+        Lexicon { names: Arc::new(self.names), tree: Arc::new(WordTree::new(self.entries)), ..Lexicon::default() }
     }
 }
 

@@ -12,6 +12,18 @@ const MAX_LIST: usize = 2_000_000;
 const MAX_PHRASE_CHARS: usize = 1000;
 
 /// A closed list of phrases.
+///
+/// ```
+/// use srf_text::fusion::{Fusion, FusionError, Hotword, Phrases, ReadListError, Sources};
+/// use srf_text::labels::{LabelSet, Units};
+///
+/// let labels = LabelSet::new(Units::Chars, [" ", "a", "b", "c"])?;
+/// let phrases = Some(Phrases::parse("cab\nback\n", false)?);
+/// let error = Fusion::new(&labels, Sources { phrases, ..Sources::default() }).err();
+/// assert!(matches!(error, Some(FusionError::Phrase { .. })), "`k` is no label");
+/// assert!(matches!(Hotword::parse_list("cab :loud\n", 1.5), Err(ReadListError::Score { line: 1, .. })));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Phrases {
     /// In labels, or in words if there is a lexicon of phones.

@@ -208,6 +208,7 @@ fn lexicons_are_read_as_cmudict_writes_them() {
     let tree = &lexicon.tree;
     let at = [1, 3, 4].iter().fold(super::ROOT, |node, class| tree.child(node, *class).unwrap());
     assert_eq!(tree.words(at), [0]);
+    assert_eq!(lexicon.format(&set), "(PAREN d\nREAD r eh d\nREAD r iy d\n");
 }
 
 const DICTIONARY: &str = "AB a b\nA a\nB b\nBAB b a b\nBEE b\nA(2) b a\n";

@@ -1,4 +1,12 @@
 //! Folds lines of TIMIT phones into fewer classes before they are compared.
+//!
+//! ```
+//! use srf_text::labels::fold::Folding;
+//! use srf_text::labels::timit::PhoneSet;
+//!
+//! let folding = Folding { set: PhoneSet::Score39, merges_silences: true };
+//! assert_eq!(folding.apply("h# ix ux pcl p h#"), "sil ih uw sil p sil");
+//! ```
 
 use super::timit::{Folded, PhoneSet};
 

@@ -3,6 +3,18 @@
 //! CMU's dictionary writes its 39 phones in capitals, vowels with a digit for their stress; TIMIT writes in small
 //! letters. Folded, both have the same 37 phones, and TIMIT two more that the dictionary does not know: silence and
 //! the flap. So a model of one can be scored on the other.
+//!
+//! ```
+//! use srf_text::labels::mapping::{CMU_PHONES, PhoneMapping, UnknownMapping};
+//! use srf_text::labels::timit::Folded;
+//!
+//! let mapping: PhoneMapping = "shared37".parse()?;
+//! assert_eq!(mapping.map("AA"), mapping.map("aa"));
+//! assert!(CMU_PHONES.iter().all(|phone| mapping.map(phone) != Folded::Unknown));
+//! assert!(mapping.labels().n_classes() > 37);
+//! assert_eq!("none".parse::<PhoneMapping>(), Err(UnknownMapping { found: "none".to_owned() }));
+//! # Ok::<(), UnknownMapping>(())
+//! ```
 
 use std::collections::BTreeSet;
 use std::fmt;

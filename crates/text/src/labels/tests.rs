@@ -120,11 +120,11 @@ fn a_foreign_label_is_named_with_its_place() {
 #[test]
 fn a_broken_list_says_where() {
     let cases = [
-        ("", "line 1: found \"\", expected `# units: phones`, `# units: chars` or `# units: words`"),
+        ("", "line 1: found \"\", expected `# units: phones`, `# units: chars`, `# units: words` or `# units: bpe`"),
         ("# units: phones\naa\n<blank>", "line 2: found \"aa\", expected <pad>"),
         ("# units: phones\n<pad>", "line 3: found \"\", expected <blank>"),
         ("# units: phones\n<pad>\n<blank>", "a label set needs at least one label"),
-        ("# units: phones\n<pad>\naa\naa\n<blank>", "label `aa` stands twice, as classes 1 and 2"),
+        ("# units: phones\n<pad>\naa\naa\n<blank>", "label `aa` appears twice, as classes 1 and 2"),
         ("# units: chars\n<pad>\naa\n<blank>", "class 1: \"aa\" is not a label of chars"),
         ("# units: chars\n<pad>\na\n\n<blank>", "class 2: \"\" is not a label of chars"),
     ];

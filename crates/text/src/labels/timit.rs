@@ -1,4 +1,15 @@
 //! TIMIT's phones: the 61 of the transcripts, folded to 48 for training and 39 for scoring; the glottal stop is dropped.
+//!
+//! ```
+//! use srf_text::labels::timit::{Folded, PHONES_61, PhoneSet, UnknownPhoneSet};
+//!
+//! let set: PhoneSet = "39".parse()?;
+//! assert_eq!(set.fold("ux"), Folded::To("uw"));
+//! assert_eq!((set.fold("ux").written(), set.fold("q").written()), (Some("uw"), None));
+//! assert_eq!(PhoneSet::All61.labels().symbols().len(), PHONES_61.len());
+//! assert!("40".parse::<PhoneSet>().is_err_and(|UnknownPhoneSet { found }| found == "40"));
+//! # Ok::<(), UnknownPhoneSet>(())
+//! ```
 
 use std::fmt;
 use std::str::FromStr;

@@ -2,6 +2,15 @@
 //!
 //! First the transcript is normalised (verbalised punctuation named, noises and cut words marked), then every
 //! character outside the set is deleted and reported.
+//!
+//! ```
+//! use srf_text::labels::wsj::{NOISE, labels, normalise, to_labels};
+//!
+//! let (characters, foreign) = to_labels(&normalise("He said ,COMMA yes"));
+//! assert_eq!((characters.as_str(), foreign), ("HE SAID COMMA YES", vec![',']));
+//! assert!(labels().class(&NOISE.to_string()).is_some());
+//! assert!(labels().encode(&characters).is_ok());
+//! ```
 
 use super::{END_OF_SENTENCE, LabelSet, Units};
 

@@ -6,13 +6,25 @@ use super::{Alternative, Delay, Evidence, Segment, TokenResult, Transcript, Word
 
 /// One object on one line.
 pub(super) fn format(transcript: &Transcript) -> String {
-    let segments: Vec<Value> = transcript.segments.iter().map(segment).collect();
+    let mut object = heading(transcript);
+    object["text"] = transcript.text().into();
+    object["segments"] = transcript.segments.iter().map(segment).collect();
+    object.to_string() + "\n"
+}
+
+/// The end of a stream whose segments were written one by one.
+pub(super) fn end_event(transcript: &Transcript) -> Value {
+    let mut object = heading(transcript);
+    object["type"] = "end".into();
+    object
+}
+
+/// Everything but the segments.
+fn heading(transcript: &Transcript) -> Value {
     let mut object = json!({
         "id": transcript.id,
         "channel": transcript.channel,
         "duration_s": rounded(transcript.duration_s),
-        "text": transcript.text(),
-        "segments": segments,
     });
     if let Some(path) = &transcript.path {
         object["path"] = path.to_string_lossy().into();
@@ -20,7 +32,15 @@ pub(super) fn format(transcript: &Transcript) -> String {
     if let Some(incomplete) = &transcript.incomplete {
         object["incomplete"] = incomplete.as_str().into();
     }
-    object.to_string() + "\n"
+    object
+}
+
+/// A result of the stream `id`, as it happens.
+pub(super) fn segment_event(of: &Segment, id: &str) -> Value {
+    let mut object = segment(of);
+    object["type"] = if of.ended_by.is_some() { "final" } else { "partial" }.into();
+    object["id"] = id.into();
+    object
 }
 
 /// A segment by itself, as a stream sends it.

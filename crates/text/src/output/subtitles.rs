@@ -2,7 +2,7 @@
 //!
 //! A pause of more than a second and the end of a segment begin a new cue; [`SubtitleOptions`] limit its length.
 
-use super::{SubtitleOptions, Transcript, Word, plain};
+use super::{Format, Segment, SubtitleOptions, Transcript, Word, plain};
 
 const PAUSE_S: f64 = 1.0;
 /// A cue stays this long where nothing follows, so that a short word can be read.
@@ -16,21 +16,95 @@ struct Cue {
 
 /// SubRip.
 pub(super) fn srt(transcript: &Transcript, options: &SubtitleOptions) -> String {
-    let cue = |(index, cue): (usize, &Cue)| {
-        let (start, end) = (stamp(cue.start_s, ','), stamp(cue.end_s, ','));
-        format!("{}\n{start} --> {end}\n{}\n\n", index + 1, cue.lines.join("\n").replace("-->", "->"))
-    };
-    cues(transcript, options).iter().enumerate().map(cue).collect()
+    cues(transcript, options).iter().enumerate().map(|(index, cue)| cue.srt(index + 1)).collect()
 }
 
 /// WebVTT.
 pub(super) fn vtt(transcript: &Transcript, options: &SubtitleOptions) -> String {
-    let escape = |line: &String| line.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    let cue = |cue: &Cue| {
-        let (start, end) = (stamp(cue.start_s, '.'), stamp(cue.end_s, '.'));
-        format!("{start} --> {end}\n{}\n\n", cue.lines.iter().map(escape).collect::<Vec<_>>().join("\n"))
-    };
-    "WEBVTT\n\n".to_owned() + &cues(transcript, options).iter().map(cue).collect::<String>()
+    VTT_HEADING.to_owned() + &cues(transcript, options).iter().map(Cue::vtt).collect::<String>()
+}
+
+const VTT_HEADING: &str = "WEBVTT\n\n";
+
+impl Cue {
+    fn srt(&self, number: usize) -> String {
+        let (start, end) = (stamp(self.start_s, ','), stamp(self.end_s, ','));
+        format!("{number}\n{start} --> {end}\n{}\n\n", self.lines.join("\n").replace("-->", "->"))
+    }
+
+    fn vtt(&self) -> String {
+        let escape = |line: &String| line.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        let (start, end) = (stamp(self.start_s, '.'), stamp(self.end_s, '.'));
+        format!("{start} --> {end}\n{}\n\n", self.lines.iter().map(escape).collect::<Vec<_>>().join("\n"))
+    }
+
+    /// Long enough to be read, but never over the next cue, and never of no length at all.
+    fn fit(&mut self, next_s: f64, options: &SubtitleOptions) {
+        let end_s = self.end_s.max(self.start_s + MIN_CUE_S).min(self.start_s + options.max_s);
+        self.end_s = end_s.min(next_s).max(self.start_s + 0.001);
+    }
+}
+
+/// Subtitles of a stream, cue by cue: together the cues are the file of the whole transcript.
+///
+/// ```
+/// use srf_text::output::{Format, Segment, SubtitleOptions, SubtitleStream, Word};
+///
+/// let mut stream = SubtitleStream::new(Format::Srt, SubtitleOptions::default()).expect("SRT has cues");
+/// let word = Word { text: "yes".into(), start_s: 0.5, end_s: 0.9, confidence: None };
+/// let segment = Segment { text: "yes".into(), start_s: 0.0, end_s: 2.0, words: vec![word], ..Segment::default() };
+/// assert_eq!(stream.push(&segment), "1\n00:00:00,500 --> 00:00:01,500\nyes\n\n");
+/// assert_eq!(stream.finish(), "");
+/// ```
+pub struct SubtitleStream {
+    is_vtt: bool,
+    options: SubtitleOptions,
+    n_written: usize,
+    /// The last cue, as long as the next one may shorten it.
+    pending: Option<Cue>,
+    has_heading: bool,
+}
+
+impl SubtitleStream {
+    /// `None` for formats that are not subtitles.
+    pub fn new(format: Format, options: SubtitleOptions) -> Option<Self> {
+        let is_vtt = match format {
+            Format::Srt => false,
+            Format::Vtt => true,
+            _ => return None,
+        };
+        Some(Self { is_vtt, options, n_written: 0, pending: None, has_heading: false })
+    }
+
+    /// The cues that the next segment completes.
+    ///
+    /// A cue that would be shown beyond the end of the segment, because it is short, waits for the next segment.
+    pub fn push(&mut self, segment: &Segment) -> String {
+        let mut cues: Vec<Cue> = self.pending.take().into_iter().collect();
+        cues.extend(segment_cues(&plain::units(segment), &self.options));
+        if cues.last().is_some_and(|last| segment.end_s < last.end_s.max(last.start_s + MIN_CUE_S)) {
+            self.pending = cues.pop();
+        }
+        self.write(cues)
+    }
+
+    /// The rest, at the end of the stream.
+    pub fn finish(mut self) -> String {
+        let last = self.pending.take();
+        self.write(last.into_iter().collect())
+    }
+
+    fn write(&mut self, mut cues: Vec<Cue>) -> String {
+        let after_s = self.pending.as_ref().map_or(f64::INFINITY, |cue| cue.start_s);
+        fit_all(&mut cues, after_s, &self.options);
+        let mut text = if self.is_vtt && !self.has_heading { VTT_HEADING.to_owned() } else { String::new() };
+        self.has_heading = true;
+        for cue in &cues {
+            self.n_written += 1;
+            text += &if self.is_vtt { cue.vtt() } else { cue.srt(self.n_written) };
+        }
+        text
+    }
 }
 
 fn stamp(time_s: f64, point: char) -> String {
@@ -41,13 +115,16 @@ fn stamp(time_s: f64, point: char) -> String {
 
 fn cues(transcript: &Transcript, options: &SubtitleOptions) -> Vec<Cue> {
     let mut cues: Vec<Cue> = transcript.segments.iter().flat_map(|s| segment_cues(&plain::units(s), options)).collect();
-    let starts: Vec<f64> = cues.iter().skip(1).map(|cue| cue.start_s).chain([f64::INFINITY]).collect();
-    for (cue, next_s) in cues.iter_mut().zip(starts) {
-        let end_s = cue.end_s.max(cue.start_s + MIN_CUE_S).min(cue.start_s + options.max_s);
-        // Never over the next one, and never of no length at all.
-        cue.end_s = end_s.min(next_s).max(cue.start_s + 0.001);
-    }
+    fit_all(&mut cues, f64::INFINITY, options);
     cues
+}
+
+/// Fits each cue before the next one, the last before `after_s`.
+fn fit_all(cues: &mut [Cue], after_s: f64, options: &SubtitleOptions) {
+    let starts: Vec<f64> = cues.iter().skip(1).map(|cue| cue.start_s).chain([after_s]).collect();
+    for (cue, next_s) in cues.iter_mut().zip(starts) {
+        cue.fit(next_s, options);
+    }
 }
 
 fn segment_cues(words: &[Word], options: &SubtitleOptions) -> Vec<Cue> {

@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::{Alternative, Delay, Evidence, Format, Segment, TokenResult, Transcript, Word};
+use super::{
+    Alternative, Delay, Evidence, Format, Segment, SubtitleOptions, SubtitleStream, TokenResult, Transcript, Word,
+};
 use srf_score::formats::{Source, TrnOptions, parse_ctm, parse_trn};
 use srf_score::{Encoding, Language};
 
@@ -68,6 +70,21 @@ fn json_has_everything_that_is_known() {
 }
 
 #[test]
+fn events_of_a_stream_are_the_segments_and_the_end() {
+    let transcript = small();
+    let parse = |text: String| -> serde_json::Value { serde_json::from_str(&text).unwrap() };
+    let mut ended = parse(transcript.segments[0].to_event("a 1"));
+    assert_eq!((&ended["type"], &ended["id"]), (&"final".into(), &"a 1".into()));
+    let fields = ended.as_object_mut().unwrap();
+    fields.remove("type");
+    fields.remove("id");
+    assert_eq!(ended, parse(transcript.segments[0].to_json()));
+    assert_eq!(parse(transcript.segments[1].to_event("b"))["type"], "partial");
+    let end = parse(transcript.end_event());
+    assert_eq!((&end["type"], &end["duration_s"], &end["path"]), (&"end".into(), &2.0.into(), &"d/a 1.wav".into()));
+}
+
+#[test]
 fn subtitles_are_as_short_as_asked_for() {
     let words = (0..40).map(|i| word("word", f64::from(i) * 0.5, f64::from(i) * 0.5 + 0.4)).collect();
     let transcript = Transcript { segments: vec![Segment { words, ..Segment::default() }], ..Transcript::default() };
@@ -127,7 +144,34 @@ fn blocks(srt: &str) -> Vec<(u64, u64, Vec<String>)> {
     srt.split_terminator("\n\n").map(block).collect()
 }
 
+/// The words of a transcript in segments, each of which ends where the next one begins or before.
+fn in_segments(transcript: &Transcript, lengths: &[usize]) -> Transcript {
+    let mut words = transcript.segments[0].words.clone();
+    let mut segments = Vec::new();
+    for length in lengths {
+        let rest = words.split_off((*length).min(words.len()));
+        let next_s = rest.first().map_or(transcript.duration_s, |word: &Word| word.start_s);
+        segments.push(Segment { end_s: next_s, words: std::mem::replace(&mut words, rest), ..Segment::default() });
+    }
+    segments.push(Segment { end_s: transcript.duration_s, words, ..Segment::default() });
+    Transcript { segments, ..transcript.clone() }
+}
+
 proptest! {
+    #[test]
+    fn cues_of_a_stream_are_those_of_the_file(
+        transcript in any_transcript(),
+        lengths in proptest::collection::vec(0usize..6, 0..8),
+    ) {
+        let transcript = in_segments(&transcript, &lengths);
+        for format in [Format::Srt, Format::Vtt] {
+            let mut stream = SubtitleStream::new(format, SubtitleOptions::default()).unwrap();
+            let mut text: String = transcript.segments.iter().map(|segment| stream.push(segment)).collect();
+            text += &stream.finish();
+            prop_assert_eq!(text, transcript.format(format));
+        }
+    }
+
     #[test]
     fn subtitles_can_be_read_in_their_time(transcript in any_transcript()) {
         let mut end_before = 0;

@@ -69,9 +69,45 @@ fn noise_lies_in_the_range_and_comes_as_often_as_asked() {
 }
 
 #[test]
+fn a_telephone_keeps_low_tones_and_loses_high_ones() {
+    let narrow = augmenter(AugmentConfig { telephone: 1.0, ..AugmentConfig::default() });
+    let power_left = |frequency_hz: f32| {
+        let mut samples = tone(16_000, frequency_hz);
+        narrow.change_samples(1, "u", RATE_HZ, &mut samples);
+        assert_eq!(samples.len(), 16_000);
+        noise::power(&samples) / noise::power(&tone(16_000, frequency_hz))
+    };
+    assert!((0.95..1.05).contains(&power_left(1000.0)), "{}", power_left(1000.0));
+    assert!(power_left(6000.0) < 1e-3, "{}", power_left(6000.0));
+}
+
+#[test]
+fn a_room_sounds_on_after_a_click_and_then_falls_silent() {
+    let config = RoomsConfig { probability: 1.0, min_t60_s: 0.3, max_t60_s: 0.3 };
+    let room = augmenter(AugmentConfig { rooms: Some(config), ..AugmentConfig::default() });
+    let mut samples = vec![0.0; 16_000];
+    samples[1000] = 1000.0;
+    room.change_samples(1, "u", RATE_HZ, &mut samples);
+    assert_eq!(samples.len(), 16_000);
+    assert!(samples[..1000].iter().all(|sample| *sample == 0.0));
+    let power_of =
+        |from_s: f32, to_s: f32| noise::power(&samples[1000 + (from_s * 16e3) as usize..1000 + (to_s * 16e3) as usize]);
+    let (early, late) = (power_of(0.001, 0.05), power_of(0.2, 0.25));
+    // 60 dB in 0.3 s are 40 dB from the middle of the first stretch to that of the second; 400 echoes a second are random.
+    let fall_db = 10.0 * (early / late).log10();
+    assert!((30.0..50.0).contains(&fall_db), "{fall_db}");
+    assert!(samples[1000 + 4801..].iter().all(|sample| *sample == 0.0));
+}
+
+#[test]
 fn bad_settings_are_named() {
     let check = |json: &str| serde_json::from_str::<AugmentConfig>(json).unwrap().validate().unwrap_err().to_string();
     assert_eq!(check(r#"{"speeds": [3]}"#), "`training.augment.speeds` is 3, expected speeds from 0.5 to 2");
+    let rooms = r#"{"rooms": {"probability": 1, "min_t60_s": 0.5, "max_t60_s": 0.1}}"#;
+    let expected = "`training.augment.rooms.min_t60_s` is 0.5 with a longest time of 0.1, expected two times from 0.01 to \
+                    5 s, the shorter first";
+    assert_eq!(check(rooms), expected);
+    assert_eq!(check(r#"{"telephone": 2}"#), "`training.augment.telephone` is 2, expected 0 to 1");
     let noise = r#"{"noise": {"probability": 2, "min_snr_db": 0, "max_snr_db": 1}}"#;
     assert_eq!(check(noise), "`training.augment.noise.probability` is 2, expected 0 to 1");
     let noise = r#"{"noise": {"probability": 1, "min_snr_db": 9, "max_snr_db": 1}}"#;
@@ -106,7 +142,7 @@ proptest! {
     #[test]
     fn samples_depend_on_epoch_and_utterance_alone(epoch in any::<u64>(), id in "\\PC{0,9}") {
         let noise = NoiseConfig { probability: 1.0, min_snr_db: 5.0, max_snr_db: 20.0 };
-        let config = AugmentConfig { speeds: vec![0.9, 1.1], noise: Some(noise), masks: None };
+        let config = AugmentConfig { speeds: vec![0.9, 1.1], noise: Some(noise), ..AugmentConfig::default() };
         let changed = |epoch, id: &str| {
             let mut samples = tone(500, 440.0);
             augmenter(config.clone()).change_samples(epoch, id, RATE_HZ, &mut samples);

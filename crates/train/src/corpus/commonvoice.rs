@@ -1,4 +1,5 @@
-//! Reads Common Voice: the folder of a language with `train.tsv`, `dev.tsv`, `test.tsv` and `clips/`.
+//! Reads Common Voice: the folder of a language with `train.tsv`, `dev.tsv`, `test.tsv` and `clips/`, or all validated
+//! clips of it, for a split of the user's own.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +7,7 @@ use super::files::{self, for_each_line};
 use super::problem::{Fault, Problem, Problems};
 use super::{AudioPart, Corpus, DEV, TEST, TRAIN, Utterance};
 
-/// Reads the tables in `root`; those that are not there give no part.
+/// Reads the tables of the parts in `root`; those that are not there give no part.
 pub fn read(root: &Path) -> (Corpus, Vec<Problem>) {
     let mut problems = Problems::default();
     let parts = [TRAIN, DEV, TEST].map(|name| {
@@ -18,6 +19,13 @@ pub fn read(root: &Path) -> (Corpus, Vec<Problem>) {
         problems.add(root, None, Fault::Missing { what: "`train.tsv`, `dev.tsv` or `test.tsv`".to_owned() });
     }
     (Corpus::of_parts(parts), problems.0)
+}
+
+/// Reads `validated.tsv`: all clips that listeners accepted, many more than the published parts have.
+pub fn read_validated(root: &Path) -> (Corpus, Vec<Problem>) {
+    let mut problems = Problems::default();
+    let utterances = read_table(root, &root.join("validated.tsv"), &mut problems);
+    (Corpus::of_one(TRAIN, utterances), problems.0)
 }
 
 /// Where the columns we read stand.

@@ -12,6 +12,7 @@ use std::process::{Command, Stdio};
 use super::files::{self, for_each_line};
 use super::problem::{Fault, Problem, Problems};
 use super::{AudioPart, Corpus, TRAIN, Utterance};
+use crate::analyze::folder_name;
 
 /// Reads the directory `root` as the training part, or, where it has none itself, the directories in it as parts.
 pub fn read(root: &Path, commands: &Commands) -> (Corpus, Vec<Problem>) {
@@ -38,10 +39,9 @@ pub fn read(root: &Path, commands: &Commands) -> (Corpus, Vec<Problem>) {
 /// an utterance is its own.
 fn read_dir(root: &Path, name: &str, commands: &Commands) -> (Corpus, Vec<Problem>) {
     let mut problems = Problems::default();
-    let recordings = recordings(root, commands, &mut problems);
+    let recordings = recordings(&root.join("wav.scp"), commands, &mut problems);
     let segments = segments(root, &recordings, &mut problems);
-    let speakers: HashMap<String, String> =
-        optional_table(root, "utt2spk", &mut problems).into_iter().map(TableRow::pair).collect();
+    let speakers = speakers(root, &mut problems);
     let texts: HashMap<String, String> =
         table(&root.join("text"), &mut problems).into_iter().map(TableRow::pair).collect();
     let mut utterances = Vec::with_capacity(segments.len());
@@ -54,6 +54,28 @@ fn read_dir(root: &Path, name: &str, commands: &Commands) -> (Corpus, Vec<Proble
         utterances.push(Utterance { speaker, audio, sentence: sentence.clone(), id, ..Utterance::default() });
     }
     (Corpus::of_one(name, utterances), problems.0)
+}
+
+/// Reads a `wav.scp` alone: an utterance per recording, without texts; its speaker is in the `utt2spk` next to it, or is
+/// the utterance itself. Commands are refused.
+pub fn read_scp(scp: &Path) -> (Vec<Utterance>, Vec<Problem>) {
+    let mut problems = Problems::default();
+    let mut recordings: Vec<_> = recordings(scp, &Commands::Refused, &mut problems).into_iter().collect();
+    recordings.sort_by_key(|(_, (line, _))| *line);
+    let speakers = speakers(folder_of(scp), &mut problems);
+    let utterance = |(id, (_, audio)): (String, (usize, AudioPart))| {
+        let speaker = speakers.get(&id).unwrap_or(&id).clone();
+        Utterance { id, speaker, audio, ..Utterance::default() }
+    };
+    (recordings.into_iter().map(utterance).collect(), problems.0)
+}
+
+fn folder_of(file: &Path) -> &Path {
+    file.parent().unwrap_or(Path::new(""))
+}
+
+fn speakers(root: &Path, problems: &mut Problems) -> HashMap<String, String> {
+    optional_table(root, "utt2spk", problems).into_iter().map(TableRow::pair).collect()
 }
 
 /// A line of a table: a key and the rest.
@@ -94,17 +116,16 @@ fn optional_table(root: &Path, name: &str, problems: &mut Problems) -> Vec<Table
     if path.exists() { table(&path, problems) } else { Vec::new() }
 }
 
-fn recordings(root: &Path, commands: &Commands, problems: &mut Problems) -> HashMap<String, (usize, AudioPart)> {
-    let scp = root.join("wav.scp");
-    let channels = channels(root, problems);
+fn recordings(scp: &Path, commands: &Commands, problems: &mut Problems) -> HashMap<String, (usize, AudioPart)> {
+    let channels = channels(folder_of(scp), problems);
     let mut recordings = HashMap::new();
-    for TableRow { line, key, value } in table(&scp, problems) {
+    for TableRow { line, key, value } in table(scp, problems) {
         match commands.file_of(&key, &parse_source(&value)) {
             Ok(path) => {
                 let audio = AudioPart { path, channel: channels.get(&key).copied(), ..AudioPart::default() };
                 recordings.insert(key, (line, audio));
             }
-            Err(fault) => problems.add(&scp, Some(line), fault),
+            Err(fault) => problems.add(scp, Some(line), fault),
         }
     }
     recordings
@@ -175,7 +196,7 @@ fn segment_audio(value: &str, recordings: &HashMap<String, (usize, AudioPart)>) 
 
 /// What a value of `wav.scp` means.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+enum Source {
     /// A file to be decoded.
     File(PathBuf),
     /// Something for a shell.
@@ -183,7 +204,7 @@ pub enum Source {
 }
 
 /// Reads a value of `wav.scp`.
-pub fn parse_source(value: &str) -> Source {
+fn parse_source(value: &str) -> Source {
     let Some(command) = value.trim().strip_suffix('|') else {
         return Source::File(PathBuf::from(value.trim()));
     };
@@ -236,7 +257,7 @@ impl Commands {
 
 fn run(command: &str, dir: &Path, id: &str) -> Result<PathBuf, Fault> {
     fs::create_dir_all(dir)?;
-    let path = dir.join(format!("{}.wav", id.replace(['/', '\\'], "_")));
+    let path = dir.join(format!("{}.wav", folder_name(id)));
     let status =
         Command::new("sh").arg("-c").arg(command).stdin(Stdio::null()).stdout(File::create(&path)?).status()?;
     if status.success() {

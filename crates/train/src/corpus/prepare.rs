@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
-use srf_text::labels::LabelSetError;
+use srf_text::labels::pieces::PiecesError;
 
 use super::problem::{Fault, Problem, Problems};
 use super::split::{SplitConfig, SplitError};
@@ -41,7 +41,7 @@ pub enum PrepareError {
     #[error(transparent)]
     Split(#[from] SplitError),
     #[error(transparent)]
-    Labels(#[from] LabelSetError),
+    Labels(#[from] PiecesError),
     #[error("could not write `{path}`")]
     Write { path: PathBuf, source: io::Error },
 }
@@ -56,6 +56,9 @@ impl PrepareError {
             ),
             PrepareError::Exists { what: "a corpus", .. } => Some("`--force` replaces it".to_owned()),
             PrepareError::Exists { .. } => Some("give a new folder, or `--force` to write next to them".to_owned()),
+            PrepareError::Labels(PiecesError::TooFew { needed, .. }) => {
+                Some(format!("`--pieces {}` or more", 2 * needed))
+            }
             PrepareError::Split(SplitError::TooFewSpeakers { .. }) => {
                 Some("give one part a share of 0 (`--split 90/10/0`), or leave `--split` out".to_owned())
             }

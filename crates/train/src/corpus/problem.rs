@@ -51,7 +51,7 @@ pub enum Fault {
     Audio(Box<srf_audio::ReadAudioError>),
     #[error("utterance `{id}`: {reason}")]
     AudioOf { id: String, reason: String },
-    #[error("utterance `{id}` has no duration, its audio is {found_s} s")]
+    #[error("utterance `{id}` has no duration, but its audio is {found_s} s long")]
     NoDuration { id: String, found_s: f64 },
     #[error("id `{id}` was already used by {first}")]
     DuplicateId { id: String, first: String },
@@ -65,13 +65,13 @@ pub enum Fault {
     ForeignLabel { id: String, position: usize, label: String },
     #[error("utterance `{id}`: {n_labels} labels need {n_needed} output frames, its {duration_s} s give {n_frames}")]
     TooManyLabels { id: String, n_labels: usize, n_needed: usize, n_frames: usize, duration_s: f64 },
-    #[error("utterance `{id}` is said to be {said_s} s long, its audio is {found_s} s")]
+    #[error("utterance `{id}` is listed as {said_s} s long, but its audio is {found_s} s long")]
     Length { id: String, said_s: f64, found_s: f64 },
-    #[error("utterance `{id}` ends at {end_s} s, its audio is {found_s} s long")]
+    #[error("utterance `{id}` ends at {end_s} s, but its audio is {found_s} s long")]
     BeyondEnd { id: String, end_s: f64, found_s: f64 },
     #[error("the name of the file is not UTF-8")]
     NameNotUtf8,
-    #[error("`{command}` is a command, which is not run without `--allow-commands`")]
+    #[error("`{command}` is a command, which only `srf prepare kaldi --allow-commands` runs")]
     Command { command: String },
     #[error("`{command}` failed: {reason}")]
     CommandFailed { command: String, reason: String },

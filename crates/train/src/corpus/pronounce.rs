@@ -19,7 +19,7 @@ pub enum Lexicon {
 /// Gives words their phones and counts those that are not in the dictionary.
 pub(crate) struct Pronouncer {
     dictionary: &'static CmuDict,
-    rules: Engine,
+    rules: Rules,
     n_words: usize,
     /// Phones by the rules, and how often the word occurred.
     by_rules: HashMap<String, (Vec<&'static str>, usize)>,
@@ -41,7 +41,7 @@ pub struct Coverage {
 impl Pronouncer {
     pub(crate) fn new(lexicon: Lexicon) -> Self {
         let Lexicon::CmuDict = lexicon;
-        Self { dictionary: CmuDict::get(), rules: Engine::new(), n_words: 0, by_rules: HashMap::new() }
+        Self { dictionary: CmuDict::get(), rules: Rules::new(), n_words: 0, by_rules: HashMap::new() }
     }
 
     /// The phones of a word in lower case; `None` for what cannot be pronounced, such as a word of another script.
@@ -53,8 +53,7 @@ impl Pronouncer {
             return known;
         }
         let rules = &self.rules;
-        let (phones, n_uses) =
-            self.by_rules.entry(word.to_owned()).or_insert_with(|| (phones_by_rules(rules, bare), 0));
+        let (phones, n_uses) = self.by_rules.entry(word.to_owned()).or_insert_with(|| (rules.phones(bare), 0));
         *n_uses += 1;
         (!phones.is_empty()).then(|| phones.clone())
     }
@@ -71,21 +70,30 @@ impl Pronouncer {
     }
 }
 
-/// The phones that the synthesiser speaks; numbers are read out.
-fn phones_by_rules(rules: &Engine, word: &str) -> Vec<&'static str> {
-    if !word.is_ascii() || word.is_empty() {
-        return Vec::new();
+/// Letter-to-sound rules of English, those of the built-in synthesiser.
+pub(crate) struct Rules(Engine);
+
+impl Rules {
+    pub(crate) fn new() -> Self {
+        Self(Engine::new())
     }
-    let analysis = rules.analyse(word);
-    let phones = analysis.iter_relation("Segment").filter_map(|segment| {
-        // The schwa is one of the dictionary's `ah`; pauses are not phones of it.
-        let name = match analysis.name(segment) {
-            "ax" => "ah",
-            name => name,
-        };
-        PHONES.iter().find(|phone| **phone == name).copied()
-    });
-    phones.collect()
+
+    /// The phones that the synthesiser speaks; numbers are read out. Empty for words of another script.
+    pub(crate) fn phones(&self, word: &str) -> Vec<&'static str> {
+        if !word.is_ascii() || word.is_empty() {
+            return Vec::new();
+        }
+        let analysis = self.0.analyse(word);
+        let phones = analysis.iter_relation("Segment").filter_map(|segment| {
+            // The schwa is one of the dictionary's `ah`; pauses are not phones of it.
+            let name = match analysis.name(segment) {
+                "ax" => "ah",
+                name => name,
+            };
+            PHONES.iter().find(|phone| **phone == name).copied()
+        });
+        phones.collect()
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Counts of a prepared corpus, for `summary.json` and the table that `srf prepare` prints.
 
 use std::collections::{BTreeMap, HashSet};
+use std::ops::Add;
 
 use serde::Serialize;
 use srf_text::labels::LabelSet;
@@ -83,8 +84,8 @@ impl Summary {
         let mut label_counts: BTreeMap<String, usize> =
             labels.symbols().iter().map(|label| (label.clone(), 0)).collect();
         for utterance in corpus.utterances() {
-            for label in labels.units().split(&utterance.text) {
-                if let Some(count) = label_counts.get_mut(label) {
+            for label in labels.split(&utterance.text) {
+                if let Some(count) = label_counts.get_mut(label.as_ref()) {
                     *count += 1;
                 }
             }
@@ -112,13 +113,14 @@ impl Summary {
 impl PartSummary {
     fn of(part: &Part, labels: &LabelSet) -> Self {
         let speakers: HashSet<&str> = part.utterances.iter().map(|utterance| utterance.speaker.as_str()).collect();
-        let seconds: f64 = part.utterances.iter().filter_map(|utterance| utterance.audio.duration_s).sum();
+        // The sum of no numbers is -0.
+        let seconds = part.utterances.iter().filter_map(|utterance| utterance.audio.duration_s).fold(0.0, Add::add);
         Self {
             name: part.name.clone(),
             n_utterances: part.utterances.len(),
             n_speakers: speakers.len(),
             hours: seconds / 3600.0,
-            n_labels: part.utterances.iter().map(|utterance| labels.units().split(&utterance.text).len()).sum(),
+            n_labels: part.utterances.iter().map(|utterance| labels.split(&utterance.text).len()).sum(),
             n_words: part.utterances.iter().map(|utterance| utterance.sentence.split_whitespace().count()).sum(),
         }
     }

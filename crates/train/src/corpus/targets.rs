@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use srf_text::cmudict;
 use srf_text::labels::mapping::PhoneMapping;
+use srf_text::labels::pieces::{self, PiecesError};
 use srf_text::labels::timit::{Folded, PhoneSet};
-use srf_text::labels::{LabelSet, LabelSetError, Units, wsj};
+use srf_text::labels::{LabelSet, Units, wsj};
 
 use super::normalize::normalize;
 use super::problem::{Fault, Problems};
@@ -30,13 +31,18 @@ pub enum Labels {
     Given(LabelSet),
 }
 
+/// Few enough for a small corpus, enough that frequent words are one piece.
+pub const DEFAULT_PIECES: usize = 500;
+
 /// How texts are made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetConfig {
-    /// Phones, characters or words.
+    /// Phones, characters, words or pieces of words.
     pub units: Units,
     /// The label set.
     pub labels: Labels,
+    /// How many pieces are learned from the training part.
+    pub n_pieces: usize,
     /// Makes phones of the words; otherwise phones are those of the corpus.
     pub lexicon: Option<Lexicon>,
     /// Whether silences that follow each other become one; people who report results keep them.
@@ -55,6 +61,7 @@ impl TargetConfig {
         Self {
             units,
             labels: Labels::OfTraining,
+            n_pieces: DEFAULT_PIECES,
             lexicon: None,
             merge_silences: false,
             keep_stress: false,
@@ -77,7 +84,7 @@ pub(crate) struct Applied {
 
 impl TargetConfig {
     /// Gives every utterance its text; those without one are reported and left out.
-    pub(crate) fn apply(&self, corpus: &mut Corpus, problems: &mut Problems) -> Result<Applied, LabelSetError> {
+    pub(crate) fn apply(&self, corpus: &mut Corpus, problems: &mut Problems) -> Result<Applied, PiecesError> {
         let (mut out_of_set, mut dropped) = (Foreign::new(), Dropped::new());
         let mut pronouncer = self.lexicon.map(Pronouncer::new);
         for utterance in corpus.utterances_mut() {
@@ -95,7 +102,7 @@ impl TargetConfig {
         let labels = self.label_set(corpus)?;
         for utterance in corpus.utterances() {
             for label in labels.foreign(&utterance.text) {
-                *out_of_set.entry(label.to_owned()).or_insert(0) += 1;
+                *out_of_set.entry(label.into_owned()).or_insert(0) += 1;
             }
         }
         let coverage = pronouncer.map(|pronouncer| pronouncer.coverage());
@@ -136,17 +143,21 @@ impl TargetConfig {
         !utterance.text.is_empty()
     }
 
-    fn label_set(&self, corpus: &Corpus) -> Result<LabelSet, LabelSetError> {
+    fn label_set(&self, corpus: &Corpus) -> Result<LabelSet, PiecesError> {
         match &self.labels {
             Labels::Timit(phones) => Ok(phones.labels()),
             Labels::Mapped(mapping) => Ok(mapping.labels()),
             Labels::Wsj => Ok(wsj::labels()),
             Labels::Given(labels) => Ok(labels.clone()),
-            Labels::OfTraining if self.lexicon.is_some() => LabelSet::new(self.units, cmudict::PHONES),
+            Labels::OfTraining if self.lexicon.is_some() => Ok(LabelSet::new(self.units, cmudict::PHONES)?),
             Labels::OfTraining => {
                 let train = corpus.part(TRAIN).or(corpus.parts.first());
                 let utterances = train.map(|part| part.utterances.as_slice()).unwrap_or_default();
-                LabelSet::of_texts(self.units, utterances.iter().map(|utterance| utterance.text.as_str()))
+                let texts = utterances.iter().map(|utterance| utterance.text.as_str());
+                match self.units {
+                    Units::Pieces => pieces::learn(texts, self.n_pieces),
+                    units => Ok(LabelSet::of_texts(units, texts)?),
+                }
             }
         }
     }
@@ -224,6 +235,18 @@ mod tests {
             name: (*name).to_owned(),
         });
         Utterance { id: "u".to_owned(), sentence: sentence.to_owned(), phones: timed.collect(), ..Utterance::default() }
+    }
+
+    #[test]
+    fn pieces_are_learned_from_the_training_part() {
+        let config = TargetConfig { n_pieces: 9, ..TargetConfig::new(Units::Pieces) };
+        let (text, foreign) = text_of(&config, utterance("low lower lowest", &[]));
+        assert_eq!((text.as_str(), foreign.len()), ("low lower lowest", 0));
+        let mut corpus = Corpus::of_one(TRAIN, vec![utterance("low lower lowest", &[])]);
+        let mut problems = Problems::default();
+        let labels = config.apply(&mut corpus, &mut problems).unwrap().labels;
+        assert_eq!(labels.symbols().len(), 9);
+        assert!(TargetConfig { n_pieces: 3, ..config }.apply(&mut corpus, &mut problems).is_err());
     }
 
     fn text_of(config: &TargetConfig, utterance: Utterance) -> (String, Foreign) {

@@ -62,6 +62,11 @@ fn common_voice_is_read_by_its_columns() {
     assert_eq!(shown(&problems).len(), 3);
     let (corpus, problems) = commonvoice::read(&dir.path().join("nowhere"));
     assert_eq!((corpus.n_utterances(), problems.len()), (0, 1));
+    write(&dir.path().join("validated.tsv"), "client_id\tpath\tsentence\nc1\ta.mp3\tHi\nc2\tb.mp3\tNo\n");
+    let (corpus, problems) = commonvoice::read_validated(dir.path());
+    assert_eq!((corpus.n_utterances(), problems.len()), (2, 0));
+    let (corpus, problems) = commonvoice::read_validated(&dir.path().join("nowhere"));
+    assert_eq!((corpus.n_utterances(), problems.len()), (0, 1));
 }
 
 #[test]
@@ -201,8 +206,8 @@ fn duplicates_wrong_lengths_and_parts_beyond_the_end_are_told() {
     assert_eq!(summary.unwrap().parts[0].n_utterances, 1);
     let problems = shown(&problems).join("\n");
     assert!(problems.contains("id `a` was already used by"), "{problems}");
-    assert!(problems.contains("utterance `a` is said to be 7 s long, its audio is 1 s"), "{problems}");
-    assert!(problems.contains("utterance `b` ends at 1.4 s, its audio is 1 s long"), "{problems}");
+    assert!(problems.contains("utterance `a` is listed as 7 s long, but its audio is 1 s long"), "{problems}");
+    assert!(problems.contains("utterance `b` ends at 1.4 s, but its audio is 1 s long"), "{problems}");
 }
 
 #[test]

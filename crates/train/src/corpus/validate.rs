@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader};
+use std::ops::Add;
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
@@ -60,7 +61,8 @@ pub fn validate(
         check_text(utterance, labels, duration_s.unwrap_or(0.0)).into_iter().for_each(&mut tell);
     }
     problems.0.sort_by_key(|problem| problem.line);
-    let seconds: f64 = listed.iter().filter_map(|listed| listed.utterance.audio.duration_s).sum();
+    // The sum of no numbers is -0.
+    let seconds = listed.iter().filter_map(|listed| listed.utterance.audio.duration_s).fold(0.0, Add::add);
     (Validated { n_utterances: listed.len(), hours: seconds / 3600.0 }, problems.0)
 }
 
@@ -159,10 +161,10 @@ fn check_text(utterance: &Utterance, labels: Option<&LabelSet>, duration_s: f64)
         return if n_frames < n_needed { vec![fault] } else { Vec::new() };
     }
     let mut seen = HashSet::new();
-    let all = labels.units().split(&utterance.text).into_iter().enumerate();
-    let foreign = all.filter(|(_, label)| labels.class(label).is_none() && seen.insert(*label));
+    let all = labels.split(&utterance.text).into_iter().enumerate();
+    let foreign = all.filter(|(_, label)| labels.class(label).is_none() && seen.insert(label.clone()));
     foreign
-        .map(|(index, label)| Fault::ForeignLabel { id: id(), position: index + 1, label: label.to_owned() })
+        .map(|(index, label)| Fault::ForeignLabel { id: id(), position: index + 1, label: label.into_owned() })
         .collect()
 }
 

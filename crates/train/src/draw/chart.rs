@@ -154,6 +154,11 @@ impl Frame {
 }
 
 impl Chart {
+    /// Curves by `x_name`, on a scale that the data decide.
+    pub fn new(title: &str, x_name: &str, series: Vec<Series>) -> Self {
+        Self { title: title.to_owned(), x_name: x_name.to_owned(), series, ..Self::default() }
+    }
+
     /// The figure as HTML; empty if no curve has a point.
     pub fn html(&self) -> String {
         let has_points = |series: &Series| series.points.iter().any(|point| point.1.is_finite());

@@ -37,7 +37,7 @@ impl Measure {
     pub fn of(units: Units) -> &'static [Self] {
         match units {
             Units::Phones => &[Self::Phones],
-            Units::Words | Units::Chars => &[Self::Words, Self::Characters],
+            Units::Words | Units::Chars | Units::Pieces => &[Self::Words, Self::Characters],
         }
     }
 }

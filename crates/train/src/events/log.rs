@@ -2,7 +2,7 @@
 //!
 //! A process that dies may leave half a line at the end, and events after its last checkpoint. [`Log::open`] cuts the
 //! half line off, so that what follows starts on a line of its own. [`History::parse`] drops what a later
-//! [`Event::Resume`] takes back, so a history is what one uninterrupted run would have told, with its resumptions.
+//! [`Event::Resume`] takes back, so a history is what one uninterrupted run would have logged, with its resumptions.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
@@ -25,7 +25,7 @@ pub enum LogError {
     Read { path: PathBuf, source: io::Error },
     #[error("could not write `{path}`: {source}")]
     Write { path: PathBuf, source: io::Error },
-    #[error("`{path}` tells of no run: {n_lines} lines, none of them the start of one")]
+    #[error("`{path}` is not the log of a run: none of its {n_lines} lines is the start of one")]
     NoStart { path: PathBuf, n_lines: usize },
 }
 
@@ -93,6 +93,13 @@ pub struct History {
     pub n_superseded: usize,
 }
 
+/// What the events of one kind in a history hold.
+macro_rules! all {
+    ($history:ident, $kind:ident) => {
+        $history.events().filter_map(|event| if let Event::$kind(held) = event { Some(held) } else { None })
+    };
+}
+
 impl History {
     /// Reads the file at `path`.
     pub fn load(path: &Path) -> Result<Self, LogError> {
@@ -140,7 +147,7 @@ impl History {
     }
 
     /// Drops earlier events of the same step: a checkpoint may lie between the last step of an epoch and the
-    /// events of its end, which are then told again.
+    /// events of its end, which are then reported again.
     fn forget_same(&mut self, record: &Record) {
         let n_earlier = self.records.iter().rev().take_while(|before| before.step == record.step).count();
         let same_step = self.records.len() - n_earlier;
@@ -149,51 +156,49 @@ impl History {
         }
     }
 
-    /// What the run is made of.
-    pub fn start(&self) -> Option<&RunStart> {
-        self.events().find_map(|event| if let Event::Start(start) = event { Some(&**start) } else { None })
-    }
-
     /// Every event.
     pub fn events(&self) -> impl Iterator<Item = &Event> {
         self.records.iter().map(|record| &record.event)
     }
 
+    /// What the run is made of.
+    pub fn start(&self) -> Option<&RunStart> {
+        all!(self, Start).next().map(|start| &**start)
+    }
+
     /// The epochs that ended, the first one first.
     pub fn epochs(&self) -> impl Iterator<Item = &EpochEnd> {
-        self.events().filter_map(|event| if let Event::Epoch(epoch) = event { Some(&**epoch) } else { None })
+        all!(self, Epoch).map(|epoch| &**epoch)
     }
 
     /// Health of the capsules by epoch.
     pub fn health(&self) -> impl Iterator<Item = &Health> {
-        self.events().filter_map(|event| if let Event::Health(health) = event { Some(health) } else { None })
+        all!(self, Health)
     }
 
     /// The examples of the last epoch that has any.
     pub fn last_examples(&self) -> Option<&Examples> {
-        self.events()
-            .filter_map(|event| if let Event::Examples(examples) = event { Some(examples) } else { None })
-            .last()
+        all!(self, Examples).last()
     }
 
     /// Batches that were left out.
     pub fn skipped_batches(&self) -> impl Iterator<Item = &SkippedBatch> {
-        self.events().filter_map(|event| if let Event::SkippedBatch(batch) = event { Some(batch) } else { None })
+        all!(self, SkippedBatch)
     }
 
     /// Utterances that were left out.
     pub fn skipped_utterances(&self) -> impl Iterator<Item = &SkippedUtterance> {
-        self.events().filter_map(|event| if let Event::SkippedUtterance(u) = event { Some(u) } else { None })
+        all!(self, SkippedUtterance)
     }
 
     /// How often the run was resumed.
     pub fn n_resumptions(&self) -> usize {
-        self.events().filter(|event| matches!(event, Event::Resume(_))).count()
+        all!(self, Resume).count()
     }
 
     /// How the run ended; absent while it runs, and after a kill.
     pub fn end(&self) -> Option<&RunEnd> {
-        self.events().find_map(|event| if let Event::End(end) = event { Some(end) } else { None })
+        all!(self, End).next()
     }
 
     /// Whether there is nothing left to do.
@@ -206,7 +211,7 @@ fn is_end(record: &Record) -> bool {
     matches!(record.event, Event::End(_))
 }
 
-/// Whether two records of the same step tell of the same thing.
+/// Whether two records of the same step report the same thing.
 fn is_same(before: &Record, record: &Record) -> bool {
     let happens_once = matches!(
         record.event,

@@ -125,14 +125,8 @@ pub(super) fn progress(history: &History) -> String {
 fn loss(history: &History) -> Chart {
     let validation = by_epoch(history, |epoch| Some(epoch.validation.as_ref()?.loss));
     let train = by_epoch(history, |epoch| Some(epoch.train.loss));
-    Chart {
-        title: "Loss".to_owned(),
-        note: "Mean per utterance.".to_owned(),
-        x_name: "epoch".to_owned(),
-        scale: scale(train.iter().chain(&validation).map(|point| point.1)),
-        series: vec![Series::new("training", train), Series::new("validation", validation)],
-        ..Chart::default()
-    }
+    let (scale, note) = (scale(train.iter().chain(&validation).map(|point| point.1)), "Mean per utterance.".to_owned());
+    Chart { note, scale, ..train_and_validation("Loss", train, validation) }
 }
 
 /// Logarithmic where the values are positive and far apart.
@@ -146,25 +140,17 @@ fn errors(history: &History) -> Chart {
     let validation = by_epoch(history, |epoch| rate(epoch.validation.as_ref()?));
     let train = by_epoch(history, |epoch| rate(&epoch.train));
     let measure = best_epoch(history).map_or("Error rate", |(_, errors)| &errors.measure);
-    Chart {
-        title: measure.to_owned(),
-        x_name: "epoch".to_owned(),
-        unit: "%".to_owned(),
-        starts_at_zero: true,
-        series: vec![Series::new("training", train), Series::new("validation", validation)],
-        ..Chart::default()
-    }
+    Chart { unit: "%".to_owned(), starts_at_zero: true, ..train_and_validation(measure, train, validation) }
+}
+
+fn train_and_validation(title: &str, train: Vec<(f64, f64)>, validation: Vec<(f64, f64)>) -> Chart {
+    Chart::new(title, "epoch", vec![Series::new("training", train), Series::new("validation", validation)])
 }
 
 fn step_loss(history: &History) -> Chart {
     let points = by_step(history, |steps| steps.loss);
-    Chart {
-        title: "Loss by step".to_owned(),
-        x_name: "step".to_owned(),
-        scale: scale(points.iter().map(|point| point.1)),
-        series: vec![Series::new("training", points).thinned(MAX_POINTS)],
-        ..Chart::default()
-    }
+    let scale = scale(points.iter().map(|point| point.1));
+    Chart { scale, ..Chart::new("Loss by step", "step", vec![Series::new("training", points).thinned(MAX_POINTS)]) }
 }
 
 fn rate(history: &History) -> Chart {
@@ -174,35 +160,28 @@ fn rate(history: &History) -> Chart {
         (points, x_name) = (by_epoch(history, |epoch| Some(epoch.learning_rate)), "epoch");
     }
     let series = vec![Series::new("rate", points).thinned(MAX_POINTS)];
-    let (title, x_name) = ("Learning rate".to_owned(), x_name.to_owned());
-    Chart { title, x_name, starts_at_zero: true, series, ..Chart::default() }
+    Chart { starts_at_zero: true, ..Chart::new("Learning rate", x_name, series) }
 }
 
 pub(super) fn speed(history: &History) -> String {
+    let frames = Series::new("training", by_epoch(history, |epoch| Some(epoch.speed.frames_per_s())));
+    let waiting = Series::new("waiting", by_epoch(history, |epoch| Some(100.0 * epoch.speed.wait_share())));
+    let norm = Series::new("norm", by_step(history, |steps| steps.gradient_norm)).thinned(MAX_POINTS);
     let frames = Chart {
-        title: "Frames per second".to_owned(),
         note: "Feature frames trained on, without padding.".to_owned(),
-        x_name: "epoch".to_owned(),
         starts_at_zero: true,
-        series: vec![Series::new("training", by_epoch(history, |epoch| Some(epoch.speed.frames_per_s())))],
-        ..Chart::default()
+        ..Chart::new("Frames per second", "epoch", vec![frames])
     };
     let waiting = Chart {
-        title: "Waiting for data".to_owned(),
         note: "Share of the time in which the trainer waited for a batch.".to_owned(),
-        x_name: "epoch".to_owned(),
         unit: "%".to_owned(),
         starts_at_zero: true,
-        series: vec![Series::new("waiting", by_epoch(history, |epoch| Some(100.0 * epoch.speed.wait_share())))],
-        ..Chart::default()
+        ..Chart::new("Waiting for data", "epoch", vec![waiting])
     };
     let norm = Chart {
-        title: "Gradient norm".to_owned(),
         note: "Before clipping.".to_owned(),
-        x_name: "step".to_owned(),
         scale: Scale::Logarithmic,
-        series: vec![Series::new("norm", by_step(history, |steps| steps.gradient_norm)).thinned(MAX_POINTS)],
-        ..Chart::default()
+        ..Chart::new("Gradient norm", "step", vec![norm])
     };
     gallery([frames.html(), waiting.html(), norm.html()])
 }
@@ -324,8 +303,7 @@ fn health_chart(title: &str, looks: &[&Health], value: impl Fn(&LayerHealth) -> 
         let name = looks.iter().find_map(|look| look.layers.get(at)).map_or("", |layer| &layer.name);
         Series::new(name, points(at).map(|(epoch, layer)| (epoch, value(layer))))
     });
-    let series = series.collect();
-    Chart { title: title.to_owned(), x_name: "epoch".to_owned(), colors: Colors::Ordered, series, ..Chart::default() }
+    Chart { colors: Colors::Ordered, ..Chart::new(title, "epoch", series.collect()) }
 }
 
 fn dead_share(layer: &LayerHealth) -> f64 {

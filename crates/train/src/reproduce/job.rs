@@ -65,7 +65,7 @@ pub enum Outcome {
     Finished {
         /// The table.
         report: Box<Report>,
-        /// TableRows that failed and utterances that were left out.
+        /// Rows that failed and utterances that were left out.
         n_problems: usize,
     },
     /// Stopped on request; the same command continues from here.
@@ -262,7 +262,7 @@ pub fn load_parts(dir: &Path) -> (Vec<Part>, Vec<Problem>) {
 
 /// Batches that are timed to find how fast a row trains.
 ///
-/// Rows are compared after the same time, but the schedule of a training must know its end beforehand. So a few batches
+/// Rows are compared after the same time, but the schedule must know its end beforehand. So a few batches
 /// are timed, once per row: the speed is written down, and every seed and every resumption gets the same epochs.
 const N_TIMED_BATCHES: usize = 4;
 /// Feature frames.
@@ -310,7 +310,7 @@ impl Job {
         Ok(pace.map(|pace| Length::Epochs(epochs_in(minutes, pace.frames_per_s, n_frames, most))))
     }
 
-    /// Frames per second of a training on a little of the corpus, in a temporary directory; `None` if interrupted.
+    /// Frames per second when training on a little of the corpus, in a temporary directory; `None` if interrupted.
     fn time(
         &self,
         row: &TableRow,

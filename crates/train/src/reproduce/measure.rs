@@ -172,7 +172,7 @@ fn time_decoding(
     let timed_utterances = list.iter().filter_map(|utterance| {
         let statistics = by_speaker.get(utterance.speaker.as_str()).cloned();
         let options =
-            StreamOptions { decoder: decoder.clone(), endpoint: None, statistics, ..StreamOptions::default() };
+            StreamOptions { decoder: Some(decoder.clone()), endpoint: None, statistics, ..StreamOptions::default() };
         let timed = (0..N_PASSES).filter_map(|_| {
             let start = Instant::now();
             let transcript = recognizer.transcribe_with(utterance, &options).ok()?;

@@ -72,7 +72,7 @@ pub struct RowReport {
     pub window: Option<[usize; 2]>,
     pub n_seeds: usize,
     pub n_epochs: Option<usize>,
-    /// How long a training took, the mean of the seeds.
+    /// How long training took, the mean of the seeds.
     pub training_s: Option<f64>,
     /// How long the recognition of the last part took, the mean of the seeds.
     pub recognition_s: Option<f64>,

@@ -90,7 +90,7 @@ impl Run<'_> {
         let record = Record::now(self.state.n_updates, event);
         self.log.append(&record)?;
         self.watcher.record(&record);
-        // TensorBoard's files only repeat the log: no reason to end a training.
+        // TensorBoard's files only repeat the log: no reason to end training.
         if let Err(problem) = self.board.as_mut().map_or(Ok(()), |board| board.add(&record)) {
             self.watcher.remark(&problem.to_string());
             self.board = None;

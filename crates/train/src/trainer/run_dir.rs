@@ -29,7 +29,7 @@ const EXTENSION: &str = "ckpt";
 pub enum RunDirError {
     #[error("could not write `{path}`: {source}")]
     Write { path: PathBuf, source: io::Error },
-    #[error("`{path}` is in use by another training")]
+    #[error("`{path}` is in use by another training run")]
     InUse { path: PathBuf },
 }
 

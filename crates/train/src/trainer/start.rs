@@ -168,7 +168,7 @@ impl<'a> Start<'a> {
     }
 }
 
-/// The TensorBoard file; a training goes on without it.
+/// The TensorBoard file; training goes on without it.
 fn open_board(dir: &Path, n_updates: u64, watcher: &dyn TrainWatcher) -> Option<TensorBoard> {
     let board = TensorBoard::create(dir, Record::now(0, Event::Unknown).time_s, n_updates);
     board.inspect_err(|problem| watcher.remark(&problem.to_string())).ok()
@@ -186,7 +186,7 @@ fn other_kernels(run: &Path, now: &str) -> Option<String> {
     })
 }
 
-/// What makes it doubtful that a training can work, one line each.
+/// Reasons to doubt that training can work, one line each.
 fn doubts(training: &TrainingConfig, data: &Data) -> Vec<String> {
     let n_updates = data.plan(training, 1).len() * training.epochs;
     let n_train = data.train.examples.len();

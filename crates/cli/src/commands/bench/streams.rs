@@ -16,8 +16,8 @@ use super::machine::{noise, resident_mb};
 use crate::printer::Printer;
 
 /// 100 ms.
-const CHUNK_SAMPLES: usize = 1600;
-const RATE_HZ: u32 = 16_000;
+pub(super) const CHUNK_SAMPLES: usize = 1600;
+pub(super) const RATE_HZ: u32 = 16_000;
 /// Audio per stream.
 const CONCURRENT_S: f64 = 20.0;
 /// Number of memory samples of a long stream.
@@ -74,7 +74,8 @@ impl Setup<'_> {
 
     fn options(&self) -> StreamOptions {
         let search = if self.beam == 0 { Search::Greedy } else { Search::Beam { width: self.beam } };
-        StreamOptions { decoder: DecoderConfig { search, ..DecoderConfig::default() }, ..StreamOptions::default() }
+        let decoder = Some(DecoderConfig { search, ..DecoderConfig::default() });
+        StreamOptions { decoder, ..StreamOptions::default() }
     }
 }
 
@@ -171,7 +172,7 @@ pub(super) fn soak(setup: Setup<'_>, hours: f64, json: bool, out: &Printer) -> a
 }
 
 /// Bursts of noise with pauses, so that utterances end.
-fn speech(seconds: f64) -> Vec<f32> {
+pub(super) fn speech(seconds: f64) -> Vec<f32> {
     let mut values = noise("speech", (seconds * f64::from(RATE_HZ)) as usize);
     for (index, value) in values.iter_mut().enumerate() {
         let second = index as f64 / f64::from(RATE_HZ);
@@ -183,7 +184,7 @@ fn speech(seconds: f64) -> Vec<f32> {
 }
 
 /// The slope of the least-squares line through points (x, y).
-fn slope(points: &[(f64, f64)]) -> f64 {
+pub(super) fn slope(points: &[(f64, f64)]) -> f64 {
     let n = points.len() as f64;
     let (mean_x, mean_y) = (points.iter().map(|p| p.0).sum::<f64>() / n, points.iter().map(|p| p.1).sum::<f64>() / n);
     let covariance: f64 = points.iter().map(|(x, y)| (x - mean_x) * (y - mean_y)).sum();

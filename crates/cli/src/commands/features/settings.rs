@@ -41,7 +41,7 @@ pub(super) struct Settings {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
-    /// Mel bins a frame
+    /// Mel bins per frame
     #[arg(long, value_name = "N")]
     mels: Option<usize>,
 
@@ -61,7 +61,7 @@ pub(super) struct Settings {
     #[arg(long, value_name = "MS")]
     frame: Option<f64>,
 
-    /// From one frame to the next, in milliseconds
+    /// Shift between frames in milliseconds
     #[arg(long, value_name = "MS")]
     shift: Option<f64>,
 
@@ -76,9 +76,9 @@ enum CmvnName {
     Speaker,
     /// Each utterance alone
     Utterance,
-    /// All that is given
+    /// All inputs
     Global,
-    /// Each frame by those before it
+    /// Each frame by the frames before it
     Online,
     /// None
     Off,

@@ -1,4 +1,4 @@
-//! Shows the progress of a training: a bar on a terminal, otherwise lines, and one line per epoch.
+//! Shows the progress of training: a bar on a terminal, otherwise lines, and one line per epoch.
 
 use std::io::{self, IsTerminal as _};
 use std::sync::Mutex;
@@ -17,15 +17,18 @@ pub(crate) struct Screen<'a> {
     bar: Bar<'a>,
     /// When something was last printed; `None` on a terminal, which has a bar.
     last_line: Option<Mutex<Instant>>,
+    /// Without a terminal a line is printed at least this often.
+    line_every: Duration,
 }
-
-/// Without a terminal a line is printed at least this often.
-const MAX_SILENCE: Duration = Duration::from_mins(1);
 
 impl<'a> Screen<'a> {
     pub(crate) fn new(out: &'a Printer) -> Self {
         let last_line = (!io::stderr().is_terminal()).then(|| Mutex::new(Instant::now()));
-        Self { out, bar: Bar::new(out), last_line }
+        Self { out, bar: Bar::new(out), last_line, line_every: Duration::from_mins(1) }
+    }
+
+    pub(crate) fn with_line_every(self, line_every: Duration) -> Self {
+        Self { line_every, ..self }
     }
 
     fn note(&self, text: &str) {
@@ -37,7 +40,7 @@ impl<'a> Screen<'a> {
 
     fn is_silent(&self) -> bool {
         let elapsed = |last_line: &Mutex<Instant>| last_line.lock().expect("printing does not panic").elapsed();
-        self.last_line.as_ref().is_some_and(|last_line| MAX_SILENCE <= elapsed(last_line))
+        self.last_line.as_ref().is_some_and(|last_line| self.line_every <= elapsed(last_line))
     }
 
     /// Takes the bar away.

@@ -3,6 +3,7 @@
 use rayon::prelude::*;
 use srf::{Channel, Recognizer, Utterance, channel_name};
 
+use crate::commands::recordings;
 use crate::printer::Printer;
 
 /// What is done with recordings of more than one channel.
@@ -65,11 +66,7 @@ impl Channels {
         if 0 < n_by_ffmpeg {
             out.note(format_args!("{n_by_ffmpeg} recordings are decoded by the program `ffmpeg`"));
         }
-        if 0 < n_low {
-            out.note(format_args!(
-                "{n_low} recordings have a sample rate below the model's {model_hz} Hz: expect more errors"
-            ));
-        }
+        recordings::note_low_rate(n_low, model_hz, out);
         chosen
     }
 }

@@ -1,12 +1,15 @@
 //! Results to stdout or to files: transcripts in, one after the other, in the format asked for.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
+use std::fmt::Write as _;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use srf::{Recognizer, StreamOptions};
-use srf_text::output::{Format, SubtitleOptions, Transcript};
+use srf_base::{ids, shell};
+use srf_text::output::{Format, SubtitleOptions, SubtitleStream, Transcript};
 
 use super::channels::Channels;
 use crate::Exit;
@@ -14,11 +17,25 @@ use crate::commands::inputs::{self, Inputs};
 use crate::hint::hint;
 use crate::printer::Printer;
 
+/// What of a stream goes to stdout while it goes on.
+pub(crate) enum Writing {
+    /// Nothing: the format needs the whole recording, or files are written.
+    AtTheEnd,
+    /// A line of text per segment.
+    Lines,
+    /// A JSON object per partial result, per segment, and for the end.
+    Events,
+    /// Subtitles.
+    Cues(SubtitleStream),
+}
+
 /// Where transcripts go.
 pub(crate) struct Sink<'a> {
     format: Format,
     subtitles: SubtitleOptions,
     dir: Option<PathBuf>,
+    /// The directories that were given: files keep their places in them.
+    roots: Vec<PathBuf>,
     written: HashSet<PathBuf>,
     n_recordings: usize,
     /// Whether lines of text begin with the id of their recording.
@@ -36,6 +53,7 @@ impl<'a> Sink<'a> {
             format,
             subtitles: SubtitleOptions::default(),
             dir,
+            roots: Vec::new(),
             written: HashSet::new(),
             n_recordings: 1,
             has_ids: false,
@@ -50,48 +68,65 @@ impl<'a> Sink<'a> {
         self
     }
 
-    /// Says how many recordings will come.
-    pub(crate) fn expect(&mut self, n_recordings: usize) -> anyhow::Result<()> {
+    /// Says what was given and how many recordings it has.
+    pub(crate) fn expect(&mut self, inputs: &[PathBuf], n_recordings: usize) -> anyhow::Result<()> {
         let is_one_a_file = matches!(self.format, Format::Srt | Format::Vtt | Format::TextGrid);
         if is_one_a_file && self.dir.is_none() && 1 < n_recordings {
             bail!("a file of format {} holds one recording, found {n_recordings}; add `--out DIR`", self.format);
         }
         self.n_recordings = n_recordings;
-        self.has_ids |= 1 < n_recordings;
+        self.roots = inputs.iter().filter(|input| input.is_dir()).cloned().collect();
+        let is_list = |input: &PathBuf| {
+            let extension = input.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+            ["json", "jsonl", "scp"].contains(&extension.as_str())
+        };
+        // Text of a directory or a list has ids even if there is only one recording.
+        self.has_ids = 1 < n_recordings || !self.roots.is_empty() || inputs.iter().any(is_list);
         Ok(())
     }
 
-    /// Writes ids even if there is only one recording: what was given is a directory or a list.
-    pub(crate) fn write_ids(&mut self, inputs: &[PathBuf]) {
-        let is_list = |input: &PathBuf| {
-            let extension = input.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-            input.is_dir() || ["json", "jsonl", "scp"].contains(&extension.as_str())
-        };
-        self.has_ids |= inputs.iter().any(is_list);
-    }
-
-    /// Whether every segment is a line on stdout by itself, to be shown as soon as it ends.
-    pub(crate) fn shows_lines(&self) -> bool {
-        self.format == Format::Text && self.dir.is_none() && !self.has_ids
+    /// What of a stream is written while it goes on.
+    pub(crate) fn writing(&self) -> Writing {
+        let cues = SubtitleStream::new(self.format, self.subtitles);
+        match (self.format, cues) {
+            _ if self.dir.is_some() => Writing::AtTheEnd,
+            (_, Some(cues)) => Writing::Cues(cues),
+            (Format::Text, _) if !self.has_ids => Writing::Lines,
+            (Format::Json, _) => Writing::Events,
+            _ => Writing::AtTheEnd,
+        }
     }
 
     /// Writes one transcript; an error if it is of a recording that was cut off.
     pub(crate) fn write(&mut self, transcript: &Transcript) -> anyhow::Result<()> {
         self.n_empty += usize::from(transcript.text().trim().is_empty());
         let Some(dir) = &self.dir else { return self.print(transcript) };
-        let path = dir.join(format!("{}.{}", file_name(&transcript.id), self.format.extension()));
+        let path = dir.join(self.place(transcript));
         if !self.written.insert(path.clone()) {
-            bail!("`{}` was already written for another recording of that name", path.display());
+            bail!("`{}` was not written: `{}` is the transcript of another one", transcript.id, path.display());
         }
         let text = transcript.format_with(self.format, &self.subtitles);
-        fs::write(&path, text).with_context(|| format!("could not write `{}`", path.display()))?;
+        let made = path.parent().map_or(Ok(()), fs::create_dir_all);
+        made.and_then(|()| fs::write(&path, text)).with_context(|| format!("could not write `{}`", path.display()))?;
         complete(transcript)
+    }
+
+    /// Where the file of a transcript is inside the output directory: as its recording in the directory that was given,
+    /// or as its id says.
+    fn place(&self, transcript: &Transcript) -> PathBuf {
+        let name = format!("{}.{}", transcript.id, self.format.extension());
+        let recording = transcript.path.as_deref().unwrap_or(Path::new(""));
+        let inside = self.roots.iter().find_map(|root| recording.strip_prefix(root).ok()?.parent());
+        match inside {
+            Some(folder) if !transcript.id.contains('/') => folder.join(file_path(&name)),
+            _ => file_path(&name),
+        }
     }
 
     fn print(&mut self, transcript: &Transcript) -> anyhow::Result<()> {
         let text = match self.format {
             // As Kaldi writes transcripts of many.
-            Format::Text if self.has_ids => format!("{} {}\n", transcript.id, transcript.text()),
+            Format::Text if self.has_ids => format!("{} {}\n", ids::encode(&transcript.id), transcript.text()),
             format => transcript.format_with(format, &self.subtitles),
         };
         let is_first = self.written.insert(PathBuf::new());
@@ -119,10 +154,27 @@ impl Drop for Sink<'_> {
     }
 }
 
-/// An id as the name of a file: it may come from a manifest, and must not lead out of the directory.
-fn file_name(id: &str) -> String {
-    let name: String = id.chars().map(|c| if matches!(c, '/' | '\\' | '\0') { '_' } else { c }).collect();
-    if name.starts_with('.') { format!("_{name}") } else { name }
+/// An id as the path of a file, different for different ids.
+///
+/// It may come from a manifest: what could lead out of the directory, hide the file or upset a terminal is encoded as `%`
+/// and two hexadecimal digits per byte.
+fn file_path(id: &str) -> PathBuf {
+    id.split('/').map(file_name).collect()
+}
+
+fn file_name(part: &str) -> String {
+    let mut name = String::with_capacity(part.len());
+    for (at, c) in part.char_indices() {
+        let is_control = matches!(shell::escape_controls(c.encode_utf8(&mut [0; 4])), Cow::Owned(_));
+        if is_control || matches!(c, '\\' | '%') || (at, c) == (0, '.') {
+            for byte in c.encode_utf8(&mut [0; 4]).bytes() {
+                let _ = write!(name, "%{byte:02X}");
+            }
+        } else {
+            name.push(c);
+        }
+    }
+    if name.is_empty() { "%".to_owned() } else { name }
 }
 
 /// Recognises all of `inputs`, on the threads of the pool this runs in.
@@ -134,13 +186,12 @@ pub(super) fn transcribe(
     mut sink: Sink<'_>,
     out: &Printer,
 ) -> anyhow::Result<Exit> {
-    let Inputs { utterances, mut n_problems } = inputs::gather(inputs, out);
+    let Inputs { utterances, mut n_problems, .. } = inputs::gather(inputs, out);
     if utterances.is_empty() {
         bail!("there is no recording in what was given");
     }
     let utterances = channels.apply(utterances, recognizer, out);
-    sink.expect(utterances.len())?;
-    sink.write_ids(inputs);
+    sink.expect(inputs, utterances.len())?;
     let progress = out.progress("transcribe", utterances.len() as u64);
     for result in recognizer.transcripts(&utterances, options) {
         progress.inc(1);
@@ -185,12 +236,21 @@ pub(crate) fn without_delays(mut transcript: Transcript) -> Transcript {
 
 #[cfg(test)]
 mod tests {
-    use super::file_name;
+    use std::path::Path;
+
+    use super::file_path;
 
     #[test]
     fn an_id_cannot_lead_out_of_the_directory() {
-        assert_eq!(file_name("a-b c"), "a-b c");
-        assert_eq!(file_name("../../etc/passwd"), "_.._.._etc_passwd");
-        assert_eq!(file_name(".."), "_..");
+        for (id, path) in [
+            ("a-b c", "a-b c"),
+            ("talks/a", "talks/a"),
+            ("../../etc/passwd", "%2E./%2E./etc/passwd"),
+            ("/etc//passwd", "%/etc/%/passwd"),
+            ("..", "%2E."),
+            ("a\\b%\n", "a%5Cb%25%0A"),
+        ] {
+            assert_eq!(file_path(id), Path::new(path), "{id}");
+        }
     }
 }

@@ -59,13 +59,12 @@ fn open<T: cpal::SizedSample>(
 pub(super) fn each(
     receiver: &Receiver<Vec<f32>>,
     rate_hz: u32,
-    take: &mut dyn FnMut(&[f32], u32) -> anyhow::Result<()>,
+    take: &mut dyn FnMut(&[f32], u32) -> anyhow::Result<bool>,
 ) -> anyhow::Result<()> {
     while let Ok(samples) = receiver.recv() {
-        if samples.is_empty() {
+        if samples.is_empty() || !take(&samples, rate_hz)? {
             break;
         }
-        take(&samples, rate_hz)?;
     }
     Ok(())
 }

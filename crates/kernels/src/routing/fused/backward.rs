@@ -7,7 +7,8 @@ use rayon::prelude::*;
 
 use super::forward::{self, COUPLINGS, add_weighted, by_count, predict_consecutive, predict_tile};
 use super::{
-    Layer, MAX_INPUTS, SQUASH_EPSILON, TILE, Tasks, pack, partition, softmax, specialized, squash, sum_each, weights,
+    Layer, MAX_INPUTS, SQUASH_EPSILON, TILE, Tasks, pack, partition, softmax, specialized, squash, sum_each, tile_size,
+    weights,
 };
 use crate::routing::{GradientPaths, Packed, Routing, UtteranceBack, Workspace, check_backward};
 use crate::simd::Vector;
@@ -197,6 +198,7 @@ unsafe fn side_by_side<V: Vector>(layer: &Layer, task: &mut Task<'_>) {
     let votes = d_v.add(len);
     ptr::write_bytes(carried, 0, rows.len() * len);
     let n_slices = rows.iter().map(|row| row.n_slices).max().unwrap_or(0);
+    let tile = tile_size(rows.len());
     for t in (0..n_slices).rev() {
         for (r, row) in rows.iter().enumerate().filter(|(_, row)| row.n_slices > t) {
             let poses = trace.poses_at(layer, row.first_slice + t, 0);
@@ -208,8 +210,8 @@ unsafe fn side_by_side<V: Vector>(layer: &Layer, task: &mut Task<'_>) {
         let mut i = 0;
         while i < layer.n_in {
             let n = together.min(layer.n_in - i);
-            for first in (0..rows.len()).step_by(TILE) {
-                let active = rows[first..].iter().take(TILE).take_while(|row| row.n_slices > t).count();
+            for first in (0..rows.len()).step_by(tile) {
+                let active = rows[first..].iter().take(tile).take_while(|row| row.n_slices > t).count();
                 let x = |r: usize| rows[first + r].inputs.add(t * layer.stride);
                 predict_tile::<V>(layer, active, x, i, n, votes, together);
                 let parts: [Part; TILE] = array::from_fn(|r| Part {

@@ -4,7 +4,9 @@ use std::{array, ptr};
 
 use rayon::prelude::*;
 
-use super::{Layer, MAX_INPUTS, TILE, Tasks, pack, partition, predict, softmax, specialized, squash, unpack};
+use super::{
+    Layer, MAX_INPUTS, TILE, Tasks, pack, partition, predict, softmax, specialized, squash, tile_size, unpack,
+};
 use crate::routing::{Packed, Routing, Utterance, Workspace, check_forward};
 use crate::simd::Vector;
 use crate::{BLOCK, Buffer};
@@ -114,7 +116,7 @@ fn run_layer<V: Vector>(layer: &Layer, task: &mut Task<'_>) {
     // SAFETY: BOUNDS, checked in `forward`; SCRATCH, both functions size what they use.
     unsafe {
         if layer.n_iterations == 1 && task.rows.len() > 1 {
-            for rows in task.rows.chunks(layer.n_side_by_side()) {
+            for rows in task.rows.chunks(layer.n_side_by_side(task.rows.len())) {
                 side_by_side::<V>(layer, rows, task.scratch);
             }
         } else {
@@ -136,13 +138,14 @@ unsafe fn side_by_side<V: Vector>(layer: &Layer, rows: &[Row], scratch: &mut Buf
     let couplings = votes.add(TILE * together * len);
     rows.iter().enumerate().for_each(|(r, row)| row.read_state(layer, v.add(r * len)));
     let n_slices = rows.iter().map(|row| row.n_slices).max().unwrap_or(0);
+    let tile = tile_size(rows.len());
     for t in 0..n_slices {
         ptr::write_bytes(s, 0, rows.len() * len);
         let mut i = 0;
         while i < layer.n_in {
             let n = together.min(layer.n_in - i);
-            for first in (0..rows.len()).step_by(TILE) {
-                let active = rows[first..].iter().take(TILE).take_while(|row| row.n_slices > t).count();
+            for first in (0..rows.len()).step_by(tile) {
+                let active = rows[first..].iter().take(tile).take_while(|row| row.n_slices > t).count();
                 let x = |r: usize| rows[first + r].inputs.add(t * layer.stride);
                 predict_tile::<V>(layer, active, x, i, n, votes, together);
                 let parts: [Part; TILE] = array::from_fn(|r| Part {

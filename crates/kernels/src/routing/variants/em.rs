@@ -30,7 +30,7 @@
 
 use super::Layer;
 use super::lanes::{Lanes, Normalizer, Pose, add, add_product, add2, map, map2};
-use super::walk::{Slice, SliceGradient, Steps};
+use super::walk::{Back, Slice, SliceGradient, Steps};
 use crate::{BLOCK, Element};
 
 /// Added to every variance.
@@ -218,15 +218,8 @@ impl<E: Element> Steps<E> for Em<E> {
 
     /// With x = u - μ and dr over D: dk = Σ dr, dπ = -½ Σ dr x², and what dr sends to u, -dr π x, it takes from μ.
     #[inline(always)]
-    fn agree_backward(
-        &self,
-        slice: &Slice<'_, E>,
-        state: &[Lanes<E>],
-        d_r: &[Lanes<E>],
-        _scratch: &mut [Lanes<E>],
-        d_state: &mut [Lanes<E>],
-        gradient: &mut SliceGradient<'_, E>,
-    ) {
+    fn agree_backward(&self, slice: &Slice<'_, E>, d_r: &[Lanes<E>], back: Back<'_, '_, E>) {
+        let Back { state, d_state, gradient, .. } = back;
         let layer = slice.layer;
         let (state, d_state) = (parts(layer, state), parts_mut(layer, d_state));
         let votes = slice.each_vote().zip(gradient.votes.chunks_exact_mut(layer.len));
@@ -269,15 +262,8 @@ impl<E: Element> Steps<E> for Em<E> {
     /// dc = dN + Σ_h (dμ x + dσ² (x² - w)) / n, where μ and σ² lose by dividing by a larger mass;
     /// w is the same for all votes, so its part is in dN.
     #[inline(always)]
-    fn update_state_backward(
-        &self,
-        slice: &Slice<'_, E>,
-        c: &[Lanes<E>],
-        state: &[Lanes<E>],
-        d_state: &mut [Lanes<E>],
-        d_c: &mut [Lanes<E>],
-        gradient: &mut SliceGradient<'_, E>,
-    ) {
+    fn update_state_backward(&self, slice: &Slice<'_, E>, c: &[Lanes<E>], d_c: &mut [Lanes<E>], back: Back<'_, '_, E>) {
+        let Back { state, d_state, gradient, .. } = back;
         let layer = slice.layer;
         let (state, mut d_state) = (parts(layer, state), parts_mut(layer, d_state));
         for block in 0..layer.n_blocks {

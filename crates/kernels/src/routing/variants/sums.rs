@@ -28,7 +28,7 @@
 //! it has to say; so the last layer agrees by normed poses, and gives the squashed sums.
 
 use super::lanes::{Lanes, Normalizer, Pose, add, add_product, add2, dot, map, map2, total};
-use super::walk::{Slice, SliceGradient, Steps};
+use super::walk::{Back, Slice, SliceGradient, Steps};
 use super::{Dynamic, Layer};
 use crate::Element;
 
@@ -171,15 +171,8 @@ impl<E: Element> Steps<E> for Sums<E> {
 
     /// With p_j = scale_j v_j: du_ij += dr_ij p_j, dp_j = Σ_i dr_ij u_ij, dv_j = scale_j dp_j, dg_j = scale <dp_j, v_j>.
     #[inline(always)]
-    fn agree_backward(
-        &self,
-        slice: &Slice<'_, E>,
-        state: &[Lanes<E>],
-        d_r: &[Lanes<E>],
-        scratch: &mut [Lanes<E>],
-        d_state: &mut [Lanes<E>],
-        gradient: &mut SliceGradient<'_, E>,
-    ) {
+    fn agree_backward(&self, slice: &Slice<'_, E>, d_r: &[Lanes<E>], back: Back<'_, '_, E>) {
+        let Back { state, d_state, scratch, gradient } = back;
         let layer = slice.layer;
         let depth = layer.routing.depth_out;
         let (poses, d_poses) = scratch.split_at_mut(state.len());
@@ -224,15 +217,8 @@ impl<E: Element> Steps<E> for Sums<E> {
     }
 
     #[inline(always)]
-    fn update_state_backward(
-        &self,
-        slice: &Slice<'_, E>,
-        c: &[Lanes<E>],
-        _state: &[Lanes<E>],
-        d_state: &mut [Lanes<E>],
-        d_c: &mut [Lanes<E>],
-        gradient: &mut SliceGradient<'_, E>,
-    ) {
+    fn update_state_backward(&self, slice: &Slice<'_, E>, c: &[Lanes<E>], d_c: &mut [Lanes<E>], back: Back<'_, '_, E>) {
+        let Back { d_state, gradient, .. } = back;
         let Layer { len, n_blocks, .. } = *slice.layer;
         let depth = slice.layer.routing.depth_out;
         let rows = c.chunks_exact(n_blocks).zip(d_c.chunks_exact_mut(n_blocks));

@@ -7,7 +7,7 @@ use crate::Kernels;
 use crate::check::{dot, gradient_error};
 use crate::routing::Tap;
 use crate::routing::tests::error;
-use crate::tests::Random;
+use crate::tests::{Random, with_threads};
 
 /// A layer with its parameters, and utterances with the gradients of their outputs.
 #[derive(Clone)]
@@ -294,8 +294,7 @@ fn every_row_equals_the_definition() {
 #[test]
 fn an_utterance_alone_equals_itself_in_a_batch_bit_for_bit_with_any_number_of_threads() {
     let with_threads = |n: usize, case: &Case<f32>| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(n).build().unwrap();
-        pool.install(|| case.backward(&case.forward(f32::kernels()), GradientPaths::FULL))
+        with_threads(n, || case.backward(&case.forward(f32::kernels()), GradientPaths::FULL))
     };
     let lengths: Vec<usize> = (0..19).map(|n| n % 6).collect();
     for case in cases::<f32>(11, 20, &lengths) {

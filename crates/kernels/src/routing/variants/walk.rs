@@ -242,6 +242,16 @@ pub(super) struct SliceGradient<'a, E> {
     pub(super) extra: &'a mut [Lanes<E>],
 }
 
+/// What a backward step reads, adds to, and may use as it likes.
+pub(super) struct Back<'a, 'b, E> {
+    pub(super) state: &'a [Lanes<E>],
+    /// Gradient of the state.
+    pub(super) d_state: &'a mut [Lanes<E>],
+    /// Two packed poses.
+    pub(super) scratch: &'a mut [Lanes<E>],
+    pub(super) gradient: &'a mut SliceGradient<'b, E>,
+}
+
 /// The two halves of a variant; a state of zeros is the start of an utterance.
 ///
 /// What is called `d_x` is the gradient of `x`, and is added to.
@@ -256,28 +266,12 @@ pub(super) trait Steps<E: Element> {
 
     /// Adds the agreement of every vote with `state`.
     fn agree(&self, slice: &Slice<'_, E>, state: &[Lanes<E>], scratch: &mut [Lanes<E>], r: &mut [Lanes<E>]);
-    fn agree_backward(
-        &self,
-        slice: &Slice<'_, E>,
-        state: &[Lanes<E>],
-        d_r: &[Lanes<E>],
-        scratch: &mut [Lanes<E>],
-        d_state: &mut [Lanes<E>],
-        gradient: &mut SliceGradient<'_, E>,
-    );
+    fn agree_backward(&self, slice: &Slice<'_, E>, d_r: &[Lanes<E>], back: Back<'_, '_, E>);
 
     /// Writes the state that couplings `c` lead to.
     fn update_state(&self, slice: &Slice<'_, E>, c: &[Lanes<E>], state: &mut [Lanes<E>]);
     /// Writes `d_c`; may use up `d_state`.
-    fn update_state_backward(
-        &self,
-        slice: &Slice<'_, E>,
-        c: &[Lanes<E>],
-        state: &[Lanes<E>],
-        d_state: &mut [Lanes<E>],
-        d_c: &mut [Lanes<E>],
-        gradient: &mut SliceGradient<'_, E>,
-    );
+    fn update_state_backward(&self, slice: &Slice<'_, E>, c: &[Lanes<E>], d_c: &mut [Lanes<E>], back: Back<'_, '_, E>);
 
     /// Writes the packed outputs.
     fn emit(&self, layer: &Layer<'_, E>, state: &[Lanes<E>], output: &mut [Lanes<E>]);
@@ -398,13 +392,15 @@ fn slice_backward<E: Element, S: Steps<E>>(
     for n in (first..n_iterations).rev() {
         let c = &blocks(couplings)[n * d_r.len()..][..d_r.len()];
         let (before, after) = blocks(states)[n * state_len..][..2 * state_len].split_at(state_len);
-        steps.update_state_backward(slice, c, after, blocks_mut(d_state), d_c, gradient);
+        let back = Back { state: after, d_state: blocks_mut(d_state), scratch: blocks_mut(scratch), gradient };
+        steps.update_state_backward(slice, c, d_c, back);
         let rows = c.chunks_exact(layer.n_blocks).zip(d_c.chunks_exact(layer.n_blocks));
         for ((c, d_c), d_r) in rows.zip(d_r.chunks_exact_mut(layer.n_blocks)) {
             steps.normalizer().backward(c, d_c, layer.valid, d_r);
         }
         d_before.fill(E::ZERO);
-        steps.agree_backward(slice, before, d_r, blocks_mut(scratch), blocks_mut(d_before), gradient);
+        let back = Back { state: before, d_state: blocks_mut(d_before), scratch: blocks_mut(scratch), gradient };
+        steps.agree_backward(slice, d_r, back);
         std::mem::swap(d_state, d_before);
         if n == first || !steps.accumulates() {
             add(d_start, d_r);
@@ -419,10 +415,10 @@ fn slice_backward<E: Element, S: Steps<E>>(
     }
 }
 
-/// `a * b + c`, in one instruction where the row has it.
+/// `a * b + c`, in one instruction where the row has it; WebAssembly has none, and would call a function.
 #[inline(always)]
 fn multiply_add<E: Element, const FUSED: bool>(a: E, b: E, c: E) -> E {
-    if FUSED { a.mul_add(b, c) } else { a * b + c }
+    if FUSED && cfg!(not(target_arch = "wasm32")) { a.mul_add(b, c) } else { a * b + c }
 }
 
 /// Votes of `T` slices from their windows of input poses.

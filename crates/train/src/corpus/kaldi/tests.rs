@@ -42,7 +42,7 @@ fn segments_cut_recordings_and_every_bad_line_is_told() {
     let expected = [
         "reco2file_and_channel:2: found \"a C\", expected `file channel`, the channel A or B",
         "wav.scp:3: id `r1` was already used by an earlier line",
-        "wav.scp:2: `cat x` is a command, which is not run without `--allow-commands`",
+        "wav.scp:2: `cat x` is a command, which only `srf prepare kaldi --allow-commands` runs",
         "segments:2: a segment of `r1` from 2 to 1, expected an end after its start, in order",
         "segments:3: the recording `r9` in wav.scp not found",
         "segments:4: found \"r1 0\", expected `utterance recording begin end`, the times in seconds",

@@ -36,14 +36,14 @@ fn every_problem_is_told_with_its_line() {
     assert_eq!(shown.len(), 10, "{shown:#?}");
     assert!(shown[0].starts_with("2: utterance `gone`: could not read `"), "{}", shown[0]);
     assert!(shown[1].starts_with("3: utterance `bad`: `"), "{}", shown[1]);
-    assert_eq!(shown[2], "4: utterance `long` is said to be 1.5 s long, its audio is 1 s");
-    assert_eq!(shown[3], "5: utterance `late` ends at 1.3 s, its audio is 1 s long");
+    assert_eq!(shown[2], "4: utterance `long` is listed as 1.5 s long, but its audio is 1 s long");
+    assert_eq!(shown[3], "5: utterance `late` ends at 1.3 s, but its audio is 1 s long");
     assert_eq!(shown[4], "6: id `ok` was already used by line 1");
     assert_eq!(shown[5], "7: utterance `empty` has no text");
     assert_eq!(shown[6], "8: utterance `label`: label 2 is `x`, which is not in the label set");
     assert_eq!(shown[7], "9: utterance `many`: 3 labels need 4 output frames, its 0.1 s give 2");
     assert!(shown[8].starts_with("10: not a manifest entry: "), "{}", shown[8]);
-    assert_eq!(shown[9], "11: utterance `none` has no duration, its audio is 1 s");
+    assert_eq!(shown[9], "11: utterance `none` has no duration, but its audio is 1 s long");
 }
 
 #[test]

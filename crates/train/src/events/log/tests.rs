@@ -151,7 +151,7 @@ fn a_file_without_a_run_says_so() {
     let path = dir.path().join(FILE_NAME);
     fs::File::create(&path).unwrap().write_all(b"hello\n").unwrap();
     let error = History::load(&path).unwrap_err().to_string();
-    assert!(error.ends_with("tells of no run: 1 lines, none of them the start of one"), "{error}");
+    assert!(error.ends_with("is not the log of a run: none of its 1 lines is the start of one"), "{error}");
 }
 
 proptest! {
