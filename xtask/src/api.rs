@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
+use crate::sources;
+
 /// Words that begin a public item.
 const ITEMS: &[&str] =
     &["fn", "const fn", "unsafe fn", "struct", "enum", "trait", "union", "const", "static", "type", "mod", "use"];
@@ -33,10 +35,7 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
 }
 
 fn listings(root: &Path) -> anyhow::Result<Vec<(PathBuf, String)>> {
-    let mut crates: Vec<PathBuf> =
-        fs::read_dir(root.join("crates"))?.map(|entry| Ok(entry?.path())).collect::<anyhow::Result<_>>()?;
-    crates.sort();
-    let libraries = crates.into_iter().filter(|dir| dir.join("src/lib.rs").exists());
+    let libraries = crate::crates(root)?.into_iter().filter(|dir| dir.join("src/lib.rs").exists());
     let listing = |dir: PathBuf| {
         let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut text = String::new();
@@ -51,22 +50,6 @@ fn listings(root: &Path) -> anyhow::Result<Vec<(PathBuf, String)>> {
     libraries.map(listing).collect()
 }
 
-/// All source files but those of tests, sorted.
-fn sources(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(dir)? {
-        let path = entry?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if path.is_dir() {
-            found.extend(sources(&path)?);
-        } else if path.extension().is_some_and(|extension| extension == "rs") && !name.starts_with("test") {
-            found.push(path);
-        }
-    }
-    found.sort();
-    Ok(found)
-}
-
 /// `src/features/cmvn.rs` is `features::cmvn`; the root is `crate`.
 fn module(src: &Path, file: &Path) -> String {
     let inside = file.strip_prefix(src).unwrap_or(file).with_extension("");
@@ -75,7 +58,7 @@ fn module(src: &Path, file: &Path) -> String {
 }
 
 /// The public items of one file, each on one line.
-fn items(text: &str) -> Vec<String> {
+pub(crate) fn items(text: &str) -> Vec<String> {
     let mut items = Vec::new();
     // What is open: the depth of braces it was opened at, its name, and whether its members are public by themselves.
     let mut open: Vec<(usize, String, bool)> = Vec::new();
@@ -84,7 +67,11 @@ fn items(text: &str) -> Vec<String> {
     while let Some(line) = lines.next() {
         let line = code(line);
         if line == "#[cfg(test)]" {
-            break;
+            // Tests inside the file are at its end; others are a line somewhere.
+            if lines.next().is_none_or(|tests| tests.ends_with('{')) {
+                break;
+            }
+            continue;
         }
         let is_member = open.last().is_some_and(|(at, _, is_public)| *is_public && *at + 1 == depth);
         let is_item = ITEMS
@@ -106,12 +93,19 @@ fn items(text: &str) -> Vec<String> {
         if (is_header || is_item) && whole.ends_with('{') {
             open.push((depth, tidy(&whole), is_public_block));
         }
-        depth = (depth + whole.matches('{').count()).saturating_sub(whole.matches('}').count());
+        let bare = without_literals(&whole);
+        depth = (depth + bare.matches('{').count()).saturating_sub(bare.matches('}').count());
         while open.last().is_some_and(|(at, ..)| depth <= *at) {
             open.pop();
         }
     }
     items
+}
+
+/// Code without the texts and characters in it, which may hold braces.
+fn without_literals(code: &str) -> String {
+    let code = code.replace(r"\\", "").replace(r#"\""#, "").replace("'\"'", "").replace("'{'", "").replace("'}'", "");
+    code.split('"').step_by(2).collect()
 }
 
 /// A line without its comment.
@@ -147,6 +141,12 @@ mod tests {
             "pub enum Kind: B { n: usize }",
         ];
         assert_eq!(items(text), expected);
+    }
+
+    #[test]
+    fn neither_tests_elsewhere_nor_braces_in_texts_end_the_listing() {
+        let text = "#[cfg(test)]\nmod tests;\npub enum Kind {\n    #[error(\"a `{\")]\n    A,\n}\nconst C: char = '{';\npub fn f() {}\n";
+        assert_eq!(items(text), ["pub enum Kind", "pub enum Kind: A", "pub fn f() {}"]);
     }
 
     #[test]

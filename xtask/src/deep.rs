@@ -1,4 +1,5 @@
-//! Checks that take long or need more than stable Rust: Miri, address sanitizer, NEON under an emulator, fuzzing.
+//! Checks that take long or need more than stable Rust: Miri, address sanitizer, NEON under an emulator, fuzzing, the
+//! packages built as they would be published, what the Dockerfile builds, and the layer for PyTorch.
 //!
 //! Each step installs what it needs. A step that cannot run counts as failed: nobody should take silence for success.
 
@@ -13,7 +14,15 @@ const FUZZ_SECONDS: u32 = 60;
 
 type Step = fn(&Path) -> anyhow::Result<()>;
 
-const STEPS: &[(&str, Step)] = &[("miri", miri), ("sanitizer", sanitizer), ("neon", neon), ("fuzz", fuzz)];
+const STEPS: &[(&str, Step)] = &[
+    ("miri", miri),
+    ("sanitizer", sanitizer),
+    ("neon", neon),
+    ("fuzz", fuzz),
+    ("package", package),
+    ("deploy", deploy),
+    ("torch", torch),
+];
 
 /// Runs the steps named, or all of them, each to its end; fails if one failed or could not run.
 pub(crate) fn run(root: &Path, names: &[String]) -> anyhow::Result<()> {
@@ -43,7 +52,7 @@ pub(crate) fn run(root: &Path, names: &[String]) -> anyhow::Result<()> {
 /// The small cases of the kernels in an interpreter that checks every access and every borrow: the scalar row, then the
 /// AVX2 row (Miri has the instructions that are enabled at compile time).
 fn miri(root: &Path) -> anyhow::Result<()> {
-    command(root, "rustup", &["toolchain", "install", "nightly", "--profile", "minimal"], &[])?;
+    install_nightly(root)?;
     command(root, "rustup", &["component", "add", "--toolchain", "nightly", "miri", "rust-src"], &[])?;
     // Tree borrows, because the queues of rayon do not keep to stacked ones; its threads outlive the test.
     let trees = "-Zmiri-tree-borrows -Zmiri-ignore-leaks -Zmiri-disable-isolation -Zmiri-permissive-provenance";
@@ -62,7 +71,7 @@ fn miri(root: &Path) -> anyhow::Result<()> {
 
 /// All tests of the kernels with every memory access checked.
 fn sanitizer(root: &Path) -> anyhow::Result<()> {
-    command(root, "rustup", &["toolchain", "install", "nightly", "--profile", "minimal"], &[])?;
+    install_nightly(root)?;
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let run = ["run", "nightly", "cargo", "test", "-p", "srf-kernels", "--lib", "--tests", "--target", target.as_str()];
     command(root, "rustup", &run, &[("RUSTFLAGS", "-Zsanitizer=address"), ("CARGO_TARGET_DIR", "target/sanitizer")])
@@ -81,9 +90,9 @@ fn neon(root: &Path) -> anyhow::Result<()> {
     command(root, "cargo", &["test", "-p", "srf-kernels", "--lib", "--tests", "--target", TARGET], &env)
 }
 
-/// Every target in `fuzz/` for [`FUZZ_SECONDS`].
+/// Every target in `fuzz/` for [`FUZZ_SECONDS`], and a million damaged messages for each wire parser.
 fn fuzz(root: &Path) -> anyhow::Result<()> {
-    command(root, "rustup", &["toolchain", "install", "nightly", "--profile", "minimal"], &[])?;
+    install_nightly(root)?;
     if !runs("cargo", &["fuzz", "--version"]) {
         command(root, "cargo", &["install", "cargo-fuzz", "--locked"], &[])?;
     }
@@ -99,7 +108,64 @@ fn fuzz(root: &Path) -> anyhow::Result<()> {
         let run = ["run", "nightly", "cargo", "fuzz", "run", target, "--", limit.as_str(), "-rss_limit_mb=1024"];
         command(root, "rustup", &run, &[])?;
     }
-    Ok(())
+    let wire = ["test", "-p", "srf-server", "--test", "wire"];
+    command(root, "cargo", &wire, &[("SRF_WIRE_MESSAGES", "1000000")])
+}
+
+/// The steps of `deploy/Dockerfile` in a folder with nothing but the files of the repository; then the program from
+/// where it was installed.
+fn deploy(root: &Path) -> anyhow::Result<()> {
+    let dir = root.join("target/deploy");
+    let _ = std::fs::remove_dir_all(&dir);
+    std::fs::create_dir_all(dir.join("src"))?;
+    // What `COPY . /src` would copy of a fresh clone.
+    command(root, "bash", &["-ec", "git ls-files -z | tar --null -T - -c | tar -x -C target/deploy/src"], &[])?;
+    let build = dir.join("build").display().to_string();
+    let out = dir.join("out").display().to_string();
+    command(&dir.join("src"), "deploy/install.sh", &[&out], &[("CARGO_TARGET_DIR", &build)])?;
+    let sample = root.join("samples/woman-1.wav").display().to_string();
+    let args = ["transcribe", "--model", "share/srf/models/en-phones", &sample];
+    command(&dir.join("out"), "bin/srf", &args, &[])?;
+    command(
+        &dir.join("out"),
+        "bin/srf",
+        &["bench", "serve", "--dir", "share/srf/models/en-phones", "--streams", "4", "--seconds", "3"],
+        &[],
+    )
+}
+
+/// Every package with nothing but its own files, built on the packages before it: what `cargo publish` would send.
+fn package(root: &Path) -> anyhow::Result<()> {
+    command(
+        root,
+        "cargo",
+        &[
+            "package",
+            "--workspace",
+            "--exclude",
+            "xtask",
+            "--exclude",
+            "srf-c",
+            "--exclude",
+            "srf-python",
+            "--locked",
+            "--allow-dirty",
+        ],
+        &[],
+    )
+}
+
+/// The tests of `srf.torch` and its comparison with a layer in PyTorch, which is too large for every change.
+fn torch(root: &Path) -> anyhow::Result<()> {
+    crate::python::torch(root)
+}
+
+/// Installs a nightly toolchain unless there is one: another one every day would be another check.
+fn install_nightly(root: &Path) -> anyhow::Result<()> {
+    if runs("rustup", &["run", "nightly", "rustc", "--version"]) {
+        return Ok(());
+    }
+    command(root, "rustup", &["toolchain", "install", "nightly", "--profile", "minimal"], &[])
 }
 
 /// Installs a package of Debian and Ubuntu unless its program is there.

@@ -1,26 +1,45 @@
-//! Development tasks: `cargo xtask api | ci | deep [STEP...] | tidy | licences | golden FILE...`.
+//! Development tasks: `cargo xtask api | c [--write] | ci | clients | deep [STEP...] | examples | golden FILE... | licences | lines | outside | python | tidy | web [build]`.
 
 mod api;
+mod c;
 mod ci;
+mod clients;
 mod deep;
-mod golden;
+mod examples;
 mod licences;
+mod lines;
+mod outside;
+mod python;
 mod tidy;
+mod web;
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context as _, bail};
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
+    let rest: Vec<&str> = args.iter().skip(1).map(String::as_str).collect();
     let outcome = match args.first().map(String::as_str) {
         Some("api") => api::write(&root()),
+        Some("c") => c::run(&root(), &rest),
         Some("ci") => ci::run(&root()),
+        Some("clients") => clients::run(&root()),
         Some("deep") => deep::run(&root(), &args[1..]),
-        Some("golden") => golden::run(&args[1..]),
+        Some("examples") => examples::check(&root()),
+        Some("golden") => {
+            cargo(&root(), &[&["run", "--quiet", "-p", "srf-model", "--example", "golden", "--"], &rest[..]].concat())
+        }
         Some("licences") => licences::run(&root()),
+        Some("lines") => lines::run(&root()),
+        Some("outside") => outside::run(&root()),
+        Some("python") => python::run(&root()),
         Some("tidy") => tidy::run(&root()),
+        Some("web") => web::run(&root(), rest == ["build"]),
         _ => Err(anyhow::anyhow!(
-            "expected `api`, `ci`, `deep`, `golden`, `licences` or `tidy`, found `{}`",
+            "expected `api`, `c`, `ci`, `clients`, `deep`, `examples`, `golden`, `licences`, `lines`, `outside`, `python`, \
+             `tidy` or `web`, found `{}`",
             args.join(" ")
         )),
     };
@@ -36,4 +55,43 @@ fn main() -> ExitCode {
 /// The root of the workspace.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies below the root").to_owned()
+}
+
+/// Whether this is continuous integration, where nothing may be left out.
+fn is_ci() -> bool {
+    std::env::var("CI").is_ok_and(|value| !value.is_empty() && value != "0" && value != "false")
+}
+
+/// The folders of all crates, sorted.
+fn crates(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut crates: Vec<PathBuf> =
+        std::fs::read_dir(root.join("crates"))?.map(|entry| Ok(entry?.path())).collect::<anyhow::Result<_>>()?;
+    crates.sort();
+    Ok(crates)
+}
+
+/// All source files below a folder but those of tests, sorted.
+fn sources(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path.file_stem().is_some_and(|stem| stem == "tests" || stem == "testing") {
+            continue;
+        }
+        if path.is_dir() {
+            found.extend(sources(&path)?);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Runs cargo in the workspace; fails if it does.
+fn cargo(root: &Path, args: &[&str]) -> anyhow::Result<()> {
+    let command = || format!("cargo {}", args.join(" "));
+    let status = Command::new(env!("CARGO")).args(args).current_dir(root).env("RUSTDOCFLAGS", "-D warnings").status();
+    let status = status.with_context(|| format!("could not start `{}`", command()))?;
+    if status.success() { Ok(()) } else { bail!("`{}` failed", command()) }
 }
