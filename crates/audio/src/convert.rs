@@ -38,7 +38,7 @@ pub struct Converted {
     pub n_samples: u64,
     /// Samples beyond full scale, which were clipped.
     pub n_clipped: u64,
-    /// What is missing of a recording that was cut off; the rest was converted.
+    /// What is missing of a recording that was cut off; what is there was converted.
     pub incomplete: Option<String>,
 }
 

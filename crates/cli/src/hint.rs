@@ -63,7 +63,8 @@ fn has_kind(error: &anyhow::Error, kind: io::ErrorKind) -> bool {
 /// A suggestion for the argument that `error` names and that is no existing file: a file, a model or a recipe with a
 /// similar name.
 fn nearest_argument(args: impl Iterator<Item = OsString>, error: &str) -> Option<String> {
-    let is_named = |path: &PathBuf| error.contains(&format!("`{}`", path.display()));
+    // The error may name a file in the folder that was given.
+    let is_named = |path: &PathBuf| ['`', '/'].iter().any(|end| error.contains(&format!("`{}{end}", path.display())));
     let missing = args.skip(2).filter_map(path_of).find(|path| is_named(path) && !path.exists())?;
     nearest_path(&missing).or_else(|| nearest_bundled(&missing))
 }
@@ -166,6 +167,9 @@ mod tests {
         assert_eq!(nearest_argument(given, error).as_deref(), Some("did you mean `en-phones`?"));
         let given = args(&["srf", "train", "own/srv", "--data", "x"]);
         assert_eq!(nearest_argument(given, "could not read `own/srv`").as_deref(), Some("did you mean `own/srf`?"));
+        let given = args(&["srf", "train", "a.toml", "--data", "tets"]);
+        let error = "could not read `tets/labels.txt`";
+        assert_eq!(nearest_argument(given, error).as_deref(), Some("did you mean `tests`?"));
         // `src` is a folder here; the kind of a corpus is no misspelt path.
         assert_eq!(misspelt_path(args(&["srf", "prepare", "srf", "out"])), None);
         assert_eq!(

@@ -108,7 +108,7 @@ fn a_directory_is_converted_as_a_whole_and_problems_do_not_stop_it() {
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(
         stderr(&output),
-        "problem: `in/deep/cut.wav` ends after 478 samples, but its header claims 4000; the rest was converted\n3 recordings, 0.53 s, in out/\n"
+        "problem: `in/deep/cut.wav` ends after 478 samples, but its header claims 4000; what is there was converted\n3 recordings, 0.53 s, in out/\n"
     );
     assert_eq!(read(dir.path().join("out/deep/a.wav")), tone(1, 4000));
     assert_eq!(read(dir.path().join("out/deep/b.wav")), tone(2, 4000));

@@ -102,6 +102,12 @@ fn an_utterance_without_audio_is_told_and_the_exit_code_is_1() {
     let json: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert_eq!((&json["n_utterances"], &json["rates"][0]["n_reference"]), (&2.into(), &6.into()));
     assert_eq!((&json["search"], &json["left_out"][0]["id"]), (&"greedy".into(), &"1".into()));
+    for number in [0, 2] {
+        fs::remove_file(dir.path().join(format!("{number}.wav"))).unwrap();
+    }
+    let output = srf(dir.path(), &["evaluate", "--model", "run/model", "test.jsonl", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("no utterance could be evaluated") && stdout(&output).is_empty());
 }
 
 #[test]
@@ -110,7 +116,7 @@ fn what_cannot_start_says_why_with_exit_code_2() {
     fs::write(dir.path().join("empty.jsonl"), "").unwrap();
     for (args, message) in [
         (vec!["--model", "nowhere", "test.jsonl"], "nowhere"),
-        (vec!["--model", "run", "nowhere.jsonl"], "`nowhere.jsonl` is not a file, expected a manifest"),
+        (vec!["--model", "run", "nowhere.jsonl"], "could not read `nowhere.jsonl`: No such file"),
         (vec!["--model", "run", "empty.jsonl"], "`empty.jsonl` lists no utterance"),
         (vec!["--model", "run", "test.jsonl", "--map", "39"], "unknown mapping `39`"),
     ] {
@@ -157,14 +163,44 @@ fn labels_that_the_model_does_not_have_are_reported_with_a_mapping_that_fits() {
     };
     for (text, expected) in [
         ("pau AA0 sil", "` compares both in a set that has them all"),
-        ("hello there", "2 labels of the reference, such as `hello`, are not among the model's"),
+        ("hello there", "2 of 2 phones of the reference, such as `hello`, are not among the model's, so an error rate"),
     ] {
         fs::write(dir.path().join("other.jsonl"), line(text)).unwrap();
         let output = srf(dir.path(), &["evaluate", "--model", "run", "other.jsonl"]);
         assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
         assert!(stderr(&output).contains(expected), "{}", stderr(&output));
+        assert!(stdout(&output).is_empty(), "{}", stdout(&output));
     }
+    // One label of many is an error like others.
+    fs::write(dir.path().join("other.jsonl"), line(&format!("zz{}", " aa".repeat(20)))).unwrap();
+    let output = srf(dir.path(), &["evaluate", "--model", "run", "other.jsonl"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("1 of 21 phones of the reference, such as `zz`, are"), "{}", stderr(&output));
+    assert!(stdout(&output).starts_with("%PER"), "{}", stdout(&output));
     fs::write(dir.path().join("other.jsonl"), line("pau AA0 sil")).unwrap();
     let output = srf(dir.path(), &["evaluate", "--model", "run", "other.jsonl", "--map", "timit39"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+}
+
+#[test]
+fn ids_that_are_no_plain_words_come_back_from_the_transcripts_of_an_evaluation() {
+    let dir = setup();
+    let line = |id: &str| {
+        let line = serde_json::json!({"id": id, "audio_filepath": "0.wav", "text": "sil aa sil", "speaker": "s"});
+        format!("{line}\n")
+    };
+    let ids = ["x y", "x_y", "a\nb", "(q)", "..", "a/b", ""];
+    fs::write(dir.path().join("ids.jsonl"), ids.map(line).concat()).unwrap();
+    let output = srf(dir.path(), &["evaluate", "--model", "run", "ids.jsonl", "--out", "out", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let evaluated: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
+    let output = srf(dir.path(), &["score", "out/ref.trn", "out/hyp.trn", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let scored: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(evaluated["n_utterances"], ids.len());
+    let found: Vec<&str> = scored["utterances"].as_array().unwrap().iter().map(|u| u["id"].as_str().unwrap()).collect();
+    let (mut found, mut expected) = (found, ids.to_vec());
+    found.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(found, expected);
 }

@@ -382,6 +382,10 @@ fn a_folder_that_no_training_wrote_is_refused() {
     assert_eq!(refused.status.code(), Some(2));
     assert!(stderr(&refused).contains("thesis` holds files that no training wrote"), "{}", stderr(&refused));
     assert_eq!(fs::read_dir(&run).unwrap().count(), 1);
+    let forced = train(&run, &["--force", "--epochs", "1"]).output().unwrap();
+    assert!(forced.status.success(), "{}", stderr(&forced));
+    assert_eq!(fs::read_to_string(run.join("chapter.tex")).unwrap(), "precious");
+    assert!(run.join("model/weights.safetensors").is_file());
 }
 
 #[test]

@@ -54,7 +54,7 @@ pub struct Transcript {
     pub channel: String,
     /// Length of the recording in seconds.
     pub duration_s: f64,
-    /// What is missing if the recording was cut off; the segments are those of the rest.
+    /// What is missing if the recording was cut off; the segments are those of what is there.
     pub incomplete: Option<String>,
     /// What was said, in order; an endpoint or the end of the recording ends each one.
     pub segments: Vec<Segment>,

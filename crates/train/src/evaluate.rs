@@ -167,27 +167,46 @@ pub fn has_words(utterance: &Utterance, labels: &LabelSet) -> bool {
         || !labels.foreign(&utterance.text).is_empty()
 }
 
-/// Reference labels that a model of phones cannot write, with how often each occurs; the most frequent first.
-///
-/// Both sides are compared in the set they are mapped to.
-pub fn unknown_labels(
-    labels: &LabelSet,
-    utterances: &[Utterance],
-    mapping: Option<PhoneMapping>,
-) -> Vec<(String, usize)> {
-    if labels.units() != Units::Phones {
-        return Vec::new();
+/// Reference labels that a model cannot write.
+pub struct UnknownLabels {
+    /// Each with how often it occurs; the most frequent first.
+    pub labels: Vec<(String, usize)>,
+    /// How many labels the reference has in all.
+    pub n_reference: usize,
+}
+
+impl UnknownLabels {
+    /// How often unknown labels occur.
+    pub fn n(&self) -> usize {
+        self.labels.iter().map(|(_, n)| n).sum()
     }
+
+    /// Whether an error rate would measure the label sets instead of the model.
+    ///
+    /// Phones and characters are closed sets, of which few can be missing; words that no recogniser knows are usual.
+    pub fn are_another_set(&self, units: Units) -> bool {
+        let max_percent = if units == Units::Words { 50 } else { 5 };
+        100 * self.n() > max_percent * self.n_reference
+    }
+}
+
+/// Compares the labels of the reference with those of a model; phones in the set that both sides are mapped to.
+pub fn unknown_labels(labels: &LabelSet, utterances: &[Utterance], mapping: Option<PhoneMapping>) -> UnknownLabels {
     let known: HashSet<String> = labels.symbols().iter().filter_map(|label| mapped(label, mapping)).collect();
     let mut counts: HashMap<String, usize> = HashMap::new();
+    let mut n_reference = 0;
     for utterance in utterances {
-        let reference = reference(utterance, Units::Phones);
-        let unknown = reference.split_whitespace().filter_map(|label| mapped(label, mapping));
-        unknown.filter(|label| !known.contains(label)).for_each(|label| *counts.entry(label).or_default() += 1);
+        let reference = reference(utterance, labels.units());
+        for label in labels.split(&reference).into_iter().filter_map(|label| mapped(&label, mapping)) {
+            n_reference += 1;
+            if !known.contains(&label) {
+                *counts.entry(label).or_default() += 1;
+            }
+        }
     }
     let mut unknown: Vec<(String, usize)> = counts.into_iter().collect();
     unknown.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-    unknown
+    UnknownLabels { labels: unknown, n_reference }
 }
 
 /// A mapping under which a model of phones can write every reference label.
@@ -195,7 +214,7 @@ pub fn fitting_mapping(labels: &LabelSet, utterances: &[Utterance]) -> Option<Ph
     let all = [PhoneMapping::Timit48, PhoneMapping::Timit39, PhoneMapping::Shared37];
     all.into_iter().find(|mapping| {
         let is_known = |label: &String| mapping.map(label) != Folded::Unknown;
-        labels.symbols().iter().all(is_known) && unknown_labels(labels, utterances, Some(*mapping)).is_empty()
+        labels.symbols().iter().all(is_known) && unknown_labels(labels, utterances, Some(*mapping)).labels.is_empty()
     })
 }
 

@@ -236,11 +236,27 @@ pub struct Measured {
     /// Mean loss of an utterance.
     #[serde(deserialize_with = "number")]
     pub loss: f64,
+    /// Utterances that were recognised to count errors; 0 in logs of versions that did not write it.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub n_recognized: usize,
     /// Errors of the recogniser, where it was run.
     pub errors: Option<ErrorCounts>,
     /// The same by other measures: the CER of a model of characters, whose first measure is the WER.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub other_errors: Vec<ErrorCounts>,
+}
+
+impl Measured {
+    /// How many utterances of how many the errors were counted on; `None` if on all.
+    pub fn part(&self) -> Option<[usize; 2]> {
+        let is_part = 0 < self.n_recognized && self.n_recognized < self.n_utterances;
+        is_part.then_some([self.n_recognized, self.n_utterances])
+    }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_zero(n: &usize) -> bool {
+    *n == 0
 }
 
 /// Labels of the reference and what became of them.

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::evaluate::summary::{self, LoadSummaryError, Summary};
 use crate::events::log::{self, History, LogError};
-use crate::events::{EndReason, EpochEnd, ErrorCounts, RunStart};
+use crate::events::{EndReason, EpochEnd, Measured, RunStart};
 use crate::report;
 
 /// The result of a run so far.
@@ -27,7 +27,12 @@ pub struct Run {
     pub measure: Option<String>,
     pub best_rate: Option<f64>,
     pub best_epoch: Option<usize>,
+    /// How many utterances of how many of dev were recognised after an epoch; `None` if all.
+    pub best_part: Option<[usize; 2]>,
+    /// Of the finished model on all of dev; of the last epoch while there is none.
     pub last_rate: Option<f64>,
+    /// Like `best_part`, for `last_rate`.
+    pub last_part: Option<[usize; 2]>,
     /// Time over all resumptions.
     pub time_s: f64,
     pub frames_per_s: f64,
@@ -92,9 +97,10 @@ impl Run {
         let start = history.start().unwrap_or(&nothing);
         let best = report::best_epoch(history);
         let last = history.epochs().last();
-        // The finished model was measured on all of dev, epochs on a part of it.
-        let of_model = history.end().and_then(|end| end.dev.as_ref()?.errors.as_ref());
-        let errors = of_model.or_else(|| last.and_then(|epoch| epoch.validation.as_ref()?.errors.as_ref()));
+        // The finished model was measured on all of dev, epochs perhaps on a part of it.
+        let of_model = history.end().and_then(|end| end.dev.as_ref()).filter(|dev| dev.errors.is_some());
+        let last_measured = of_model.or_else(|| last.and_then(|epoch| epoch.validation.as_ref()));
+        let of_epoch = last.and_then(|epoch| epoch.validation.as_ref());
         let sum = |value: fn(&EpochEnd) -> f64| history.epochs().map(value).sum::<f64>();
         let (n_frames, train_s) = (sum(|epoch| epoch.speed.n_frames as f64), sum(|epoch| epoch.speed.duration_s));
         Self {
@@ -108,7 +114,9 @@ impl Run {
             measure: best.map(|(_, errors)| errors.measure.clone()),
             best_rate: best.and_then(|(_, errors)| errors.rate()),
             best_epoch: best.map(|(epoch, _)| epoch),
-            last_rate: errors.and_then(ErrorCounts::rate),
+            best_part: of_epoch.and_then(Measured::part),
+            last_rate: last_measured.and_then(|measured| measured.errors.as_ref()?.rate()),
+            last_part: last_measured.and_then(Measured::part),
             time_s: history.epochs().map(report::epoch_s).sum(),
             frames_per_s: if train_s > 0.0 { n_frames / train_s } else { 0.0 },
             n_skipped_batches: history.skipped_batches().count(),

@@ -220,6 +220,7 @@ fn gop_json<'a>(id: &'a str, labels: &'a [Said]) -> GopJson<'a> {
 
 /// A heading with the mean score, then a line per label.
 fn gop_table(id: &str, labels: &[Said]) -> String {
+    let id = srf_base::ids::encode(id);
     let mut table = format!("{id}: {:.1}\n   start      end  label  score  heard  share", mean_score(labels));
     for Said { token, score, heard, heard_score } in labels {
         let heard = heard.as_deref().unwrap_or("-");

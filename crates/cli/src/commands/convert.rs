@@ -86,7 +86,7 @@ fn report(source: &Path, converted: &Converted, out: &Printer) -> bool {
         out.note(format!("{}: {} samples were too loud and are clipped", source.display(), converted.n_clipped));
     }
     if let Some(missing) = &converted.incomplete {
-        out.problem(format!("{missing}; the rest was converted"));
+        out.problem(format!("{missing}; what is there was converted"));
     }
     converted.incomplete.is_none()
 }

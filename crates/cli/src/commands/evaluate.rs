@@ -10,10 +10,11 @@ use srf_text::labels::{LabelSet, Units};
 use srf_train::corpus::{Utterance, manifest};
 use srf_train::evaluate::summary::{Subject, Summary};
 use srf_train::evaluate::{
-    DEFAULT_REPLICATIONS, EvaluateOptions, Evaluation, Rate, Scoring, evaluate, files, fitting_mapping, has_words,
-    units_of, unknown_labels,
+    DEFAULT_REPLICATIONS, EvaluateOptions, Evaluation, Rate, Scoring, UnknownLabels, evaluate, files, fitting_mapping,
+    has_words, units_of, unknown_labels,
 };
 
+use super::models;
 use super::recognition::{DecodingArgs, ModelArgs};
 use super::score::{rate_line, sentence_line, show_speakers};
 use crate::Exit;
@@ -24,7 +25,8 @@ use crate::printer::{Bar, Printer, human_duration};
 /// Recognises every utterance of a manifest as `srf transcribe` would, on all cores, and scores it against its text:
 /// PER where phones are written, WER and CER otherwise. A model of phones that has words is scored by its words, and with
 /// `--phones` by its phones. Utterances that cannot be read are reported and left out, and
-/// labels that the model cannot write are reported; the exit code is then 1.
+/// labels that the model cannot write are reported; the exit code is then 1. Where the reference has another label set,
+/// no rate is computed.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Files in DIR: evaluation.json, ref.trn, hyp.trn, hyp.ctm, hyp.jsonl (NeMo's `pred_text`), score.html.
@@ -85,7 +87,12 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
         ensure!(units == Units::Phones, "`--map {mapping}` is for phones, but the model writes {units}");
     }
     if units == recognizer.labels().units() {
-        n_problems += usize::from(!check_labels(recognizer.labels(), &utterances, map, out));
+        let unknown = unknown_labels(recognizer.labels(), &utterances, map);
+        n_problems += usize::from(!unknown.labels.is_empty());
+        report_unknown(&unknown, recognizer.labels(), &utterances, out);
+        if unknown.are_another_set(units) {
+            return Ok(Exit::Problems);
+        }
     }
     let subject = Subject::new(&model, &manifest, &decoder, map);
     let scoring = Scoring { mapping: map, n_replications: bootstrap, seed };
@@ -93,6 +100,10 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     let evaluation = with_threads(threads, || recognize(&recognizer, &utterances, &options, out))?;
     for left_out in &evaluation.left_out {
         out.problem(format_args!("utterance `{}` is left out: {}", left_out.id, left_out.reason));
+    }
+    if evaluation.answers.is_empty() {
+        out.problem("no utterance could be evaluated, so there is no error rate");
+        return Ok(Exit::Problems);
     }
     let summary = Summary::of(&evaluation, &subject);
     if let Some(dir) = &dir {
@@ -130,9 +141,16 @@ fn fitting_decoder(
     DecoderConfig { search: decoder.search, fusion: None }
 }
 
+/// Fails if there is no such file.
+pub(super) fn expect_manifest(path: &Path) -> anyhow::Result<()> {
+    let found = std::fs::metadata(path).with_context(|| format!("could not read `{}`", path.display()))?;
+    ensure!(found.is_file(), "`{}` is not a file, expected a manifest", path.display());
+    Ok(())
+}
+
 /// The utterances of the manifest, and the number of its problems, which are reported.
 pub(super) fn load(path: &Path, out: &Printer) -> anyhow::Result<(Vec<Utterance>, usize)> {
-    ensure!(path.is_file(), "`{}` is not a file, expected a manifest", path.display());
+    expect_manifest(path)?;
     let (listed, problems) = manifest::load(path);
     problems.iter().for_each(|problem| out.problem(problem));
     if listed.is_empty() {
@@ -141,20 +159,24 @@ pub(super) fn load(path: &Path, out: &Printer) -> anyhow::Result<(Vec<Utterance>
     Ok((listed.into_iter().map(|listed| listed.utterance).collect(), problems.len()))
 }
 
-/// Reports reference labels that the model cannot write. Returns whether there are none.
-fn check_labels(labels: &LabelSet, utterances: &[Utterance], map: Option<PhoneMapping>, out: &Printer) -> bool {
-    let unknown = unknown_labels(labels, utterances, map);
-    let Some((most_frequent, _)) = unknown.first() else { return true };
-    let (n_labels, n) = (unknown.len(), unknown.iter().map(|(_, n)| n).sum::<usize>());
-    let advice = match fitting_mapping(labels, utterances) {
-        Some(mapping) => format!("`--map {mapping}` compares both in a set that has them all"),
-        None => "prepare the manifest with the phones of the model, or give `--map`".to_owned(),
+/// Reports reference labels that the model cannot write, and whether that leaves anything to measure.
+fn report_unknown(unknown: &UnknownLabels, labels: &LabelSet, utterances: &[Utterance], out: &Printer) {
+    let Some((most_frequent, _)) = unknown.labels.first() else { return };
+    let (n, n_reference, units) = (unknown.n(), unknown.n_reference, models::units_name(labels.units()));
+    let advice = match (labels.units(), fitting_mapping(labels, utterances)) {
+        (Units::Phones, Some(mapping)) => format!("`--map {mapping}` compares both in a set that has them all"),
+        (Units::Phones, None) => "prepare the manifest with the phones of the model, or give `--map`".to_owned(),
+        _ => format!("prepare the manifest with the {units} of the model (`srf prepare` has `--case` and `--labels`)"),
+    };
+    let effect = if unknown.are_another_set(labels.units()) {
+        "so an error rate would say nothing about the model, and none is computed"
+    } else {
+        "and count as errors"
     };
     out.problem(format_args!(
-        "{n_labels} labels of the reference, such as `{most_frequent}`, are not among the model's, and count as errors \
-         ({n} in all); {advice}"
+        "{n} of {n_reference} {units} of the reference, such as `{most_frequent}`, are not among the model's, {effect}; \
+         {advice}"
     ));
-    false
 }
 
 fn with_threads<T: Send>(threads: Option<usize>, work: impl FnOnce() -> T + Send) -> anyhow::Result<T> {

@@ -69,7 +69,7 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
         out.problem(problem);
     }
     for missing in &summary.incomplete {
-        out.problem(format!("{missing}; the features are those of the rest"));
+        out.problem(format!("{missing}; the features are those of what is there"));
     }
     out.note(describe(&summary, &config, start.elapsed().as_secs_f64(), &path));
     Ok(if n_problems + summary.problems.len() + summary.incomplete.len() == 0 { Exit::Done } else { Exit::Problems })

@@ -27,8 +27,12 @@ Examples:
   srf info my-model/weights.safetensors --json")]
 pub(crate) struct Args {
     /// A recipe, a model directory or run, a weights file (.safetensors), or the name of a recipe or model
-    #[arg(value_name = "RECIPE|MODEL")]
-    path: PathBuf,
+    #[arg(value_name = "RECIPE|MODEL", required_unless_present = "model")]
+    path: Option<PathBuf>,
+
+    /// The same as MODEL, as other commands have it
+    #[arg(short, long, value_name = "MODEL", conflicts_with = "path")]
+    model: Option<PathBuf>,
 
     /// Print JSON instead of text
     #[arg(long)]
@@ -54,8 +58,8 @@ struct Info {
 }
 
 pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
-    let Args { path, json } = args;
-    let (recipe, model) = read(path)?;
+    let Args { path, model, json } = args;
+    let (recipe, model) = read(path.or(model).context("no recipe or model was named")?)?;
     let info = Info { summary: recipe.summary(), model };
     if json {
         out.line(serde_json::to_string(&info)?)?;

@@ -150,12 +150,21 @@ fn named(name: &str) -> anyhow::Result<Option<PathBuf>> {
     let Some((_, files)) = BUNDLED.iter().find(|(bundled, _)| *bundled == name) else {
         return Ok(dir.join("config.toml").is_file().then_some(dir));
     };
-    let is_written = files.iter().all(|(file, bytes)| fs::read(dir.join(file)).is_ok_and(|found| found == *bytes));
-    if !is_written {
-        replace(&dir, files.iter().map(|(file, bytes)| (OsStr::new(file), *bytes)))
-            .with_context(|| format!("could not write the bundled model to `{}`", dir.display()))?;
+    let Err(error) = write_bundled(&dir, files) else { return Ok(Some(dir)) };
+    // Services often have no home.
+    let temporary = std::env::temp_dir().join("srf-models").join(name);
+    if write_bundled(&temporary, files).is_ok() {
+        return Ok(Some(temporary));
     }
-    Ok(Some(dir))
+    Err(error).with_context(|| format!("could not write the bundled model to `{}`", dir.display()))
+}
+
+/// Writes the files of a bundled model unless they are there.
+fn write_bundled(dir: &Path, files: Files) -> std::io::Result<()> {
+    if files.iter().all(|(file, bytes)| fs::read(dir.join(file)).is_ok_and(|found| found == *bytes)) {
+        return Ok(());
+    }
+    replace(dir, files.iter().map(|(file, bytes)| (OsStr::new(file), *bytes)))
 }
 
 /// Writes a folder of files under a temporary name and renames it to `dir`.

@@ -12,6 +12,8 @@ use crate::printer::{Printer, table};
 /// Compare runs: errors, time, speed, and where their recipes differ
 #[derive(clap::Args)]
 #[command(after_help = "\
+`dev` is the error rate of the finished model on all of dev; epochs are measured on `training.validation_utterances` of
+its utterances, which is said if it is not all.
 Evaluations are shown if they are in the directory of their run (`srf evaluate --out RUN/test`).
 
 Examples:
@@ -65,8 +67,8 @@ fn show(runs: &[Run], differences: &[Difference], out: &Printer) -> std::io::Res
         "recipe",
         "parameters",
         "epochs",
-        "best dev",
-        "last dev",
+        "best epoch, dev",
+        "dev",
         "evaluated",
         "time",
         "frames/s",
@@ -98,14 +100,19 @@ fn row(run: &Run) -> Vec<String> {
         run.recipe_name.clone(),
         report::grouped(run.n_parameters),
         format!("{}/{}", run.n_epochs, run.n_epochs_planned),
-        format!("{}{measure}{at}", percent(run.best_rate)),
-        percent(run.last_rate),
+        format!("{}{measure}{at}{}", percent(run.best_rate), part(run.best_part)),
+        format!("{}{}", percent(run.last_rate), part(run.last_part)),
         if run.evaluations.is_empty() { "-".to_owned() } else { evaluations(&run.evaluations) },
         report::duration(run.time_s),
         format!("{:.0}", run.frames_per_s),
         run.seed.to_string(),
         run.state.to_owned(),
     ]
+}
+
+/// ` (60 of 161)`, where only some utterances were recognised.
+fn part(part: Option<[usize; 2]>) -> String {
+    part.map_or_else(String::new, |[n, all]| format!(" ({n} of {all})"))
 }
 
 /// `test 16.90 PER [15.8 17.9]`.

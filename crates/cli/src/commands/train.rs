@@ -56,6 +56,10 @@ pub(crate) struct Args {
     #[arg(long)]
     restart: bool,
 
+    /// Write into RUN even if it holds other files
+    #[arg(long)]
+    force: bool,
+
     /// Start from this model directory or run; with other labels, the class capsules are initialised from scratch
     #[arg(long, value_name = "MODEL")]
     from: Option<PathBuf>,
@@ -97,9 +101,11 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
         max_cache_bytes: (args.cache.max(0.0) * f64::from(1 << 30)) as u64,
     };
     let screen = Screen::new(out).with_line_every(minutes("--log-every", args.log_every)?);
-    if !is_run_or_empty(&job.run) {
+    if !args.force && !is_run_or_empty(&job.run) {
         let refused = anyhow!("`{}` holds files that no training wrote", job.run.display());
-        return Err(refused.context("`--out` is for a new folder or the run to resume"));
+        return Err(
+            refused.context("`--out` is for a new folder or the run to resume (`--force` writes next to files)")
+        );
     }
     if restart && let Some(old) = set_run_aside(&job.run)? {
         out.note(format_args!("the earlier training is in `{}`", old.display()));

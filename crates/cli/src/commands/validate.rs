@@ -7,6 +7,7 @@ use clap::Args as ClapArgs;
 use srf_text::labels::LabelSet;
 use srf_train::corpus::validate::{Depth, checksum, validate};
 
+use super::evaluate::expect_manifest;
 use super::prepare;
 use crate::Exit;
 use crate::printer::{Bar, Printer};
@@ -37,7 +38,7 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
     let depth = if decode { Depth::Samples } else { Depth::Headers };
     let mut exit = Exit::Done;
     for manifest in &manifests {
-        anyhow::ensure!(manifest.is_file(), "`{}` is not a file", manifest.display());
+        expect_manifest(manifest)?;
         let labels = labels_of(manifest, labels.as_deref(), out)?;
         let bar = Bar::new(out);
         let (validated, problems) = validate(manifest, labels.as_ref(), depth, &bar);

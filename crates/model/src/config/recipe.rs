@@ -223,6 +223,7 @@ impl Recipe {
         put_classes(document.get_mut(), value_of(&classes));
         let mut recipe = Self::from_document(document.clone()).map_err(|error| source.explain(&error))?;
         for (change, line) in overrides.iter().zip(&lines) {
+            keep_one_schedule(document.get_mut(), &change.key);
             let is_put = put(document.get_mut(), &change.key, value_of(line));
             is_put.map_err(|part| change.error(format!("`{part}` is a value, not a table")))?;
             recipe = Self::from_document(document.clone()).map_err(|error| change.error(plain_message(&error)))?;
@@ -254,6 +255,17 @@ fn put_classes<'a>(document: &mut DeTable<'a>, value: Spanned<DeValue<'a>>) {
         && !model.contains_key("classes")
     {
         model.insert(key("classes"), value);
+    }
+}
+
+/// Removes the schedules other than the one that a key such as `training.schedule.constant.rate` belongs to: there is one.
+fn keep_one_schedule(document: &mut DeTable<'_>, changed: &str) {
+    let Some(rest) = changed.strip_prefix("training.schedule.") else { return };
+    let name = rest.split('.').next().unwrap_or_default();
+    let training = document.get_mut("training").map(Spanned::get_mut);
+    let Some(DeValue::Table(training)) = training else { return };
+    if let Some(DeValue::Table(schedules)) = training.get_mut("schedule").map(Spanned::get_mut) {
+        schedules.retain(|known, _| known.get_ref() == name);
     }
 }
 
@@ -355,6 +367,17 @@ mod tests {
         }
         let line = message(&["training.epochs=0"]).0;
         assert!(line.ends_with("with the changes of the command line: `training.epochs` is 0, expected 1 to 1000000"));
+    }
+
+    #[test]
+    fn a_change_to_another_schedule_replaces_the_one_of_the_recipe() {
+        let warmup = load(&["training.schedule={warmup={steps=9,kappa=[{from_epoch=1,value=0.5}]}}"]).unwrap();
+        let text = warmup.format();
+        let change = "training.schedule.constant.rate=1e-4".parse().unwrap();
+        let recipe = Recipe::parse_with(&text, Path::new("r"), &[change], 41).unwrap();
+        assert_eq!(recipe.training.unwrap().schedule, super::super::ScheduleConfig::Constant { rate: 1e-4 });
+        let (line, _) = message(&["training.schedule.warmup.steps=9"]);
+        assert!(line.contains("kappa"), "{line}");
     }
 
     #[test]

@@ -270,11 +270,16 @@ fn run(command: &str, dir: &Path, id: &str) -> Result<PathBuf, Fault> {
 /// Writes `utterances` as the data directory `dir`.
 ///
 /// Names are made valid: the speaker becomes a prefix of the utterance, joined by `-`, and characters that would
-/// upset the order (or are blanks) become `_`. Rust compares strings byte by byte, which is the C locale.
+/// upset the order (or are blanks) become `_`; ids that are the same then are numbered. Rust compares strings byte by byte, which is the C locale.
 pub fn save(dir: &Path, utterances: &[Utterance]) -> io::Result<()> {
     fs::create_dir_all(dir)?;
-    let rows: BTreeMap<String, UtteranceRow> =
-        utterances.iter().map(|utterance| (utterance_name(utterance), UtteranceRow::of(utterance))).collect();
+    let mut rows: BTreeMap<String, UtteranceRow> = BTreeMap::new();
+    for utterance in utterances {
+        let name = utterance_name(utterance);
+        let numbered = (2..).map(|number: usize| format!("{name}_{number}"));
+        let free = std::iter::once(name.clone()).chain(numbered).find(|name| !rows.contains_key(name));
+        rows.insert(free.expect("there are more numbers than utterances"), UtteranceRow::of(utterance));
+    }
     let table = |value: &dyn Fn(&UtteranceRow) -> String| -> String {
         rows.iter().map(|(id, row)| format!("{id} {}\n", value(row))).collect()
     };

@@ -13,6 +13,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use srf_base::ids;
 use srf_score::report::html;
 use srf_text::labels::Units;
 use srf_text::labels::mapping::PhoneMapping;
@@ -92,7 +93,7 @@ fn write_trn(
             Side::Reference => reference,
             Side::Hypothesis => hypothesis,
         };
-        writeln!(out, "{text} ({})", answer.id)?;
+        writeln!(out, "{text} ({})", ids::encode(&answer.id))?;
     }
     Ok(())
 }

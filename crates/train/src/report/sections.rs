@@ -140,7 +140,10 @@ fn errors(history: &History) -> Chart {
     let validation = by_epoch(history, |epoch| rate(epoch.validation.as_ref()?));
     let train = by_epoch(history, |epoch| rate(&epoch.train));
     let measure = best_epoch(history).map_or("Error rate", |(_, errors)| &errors.measure);
-    Chart { unit: "%".to_owned(), starts_at_zero: true, ..train_and_validation(measure, train, validation) }
+    let part = history.epochs().last().and_then(|epoch| epoch.validation.as_ref()?.part());
+    let note =
+        part.map_or_else(String::new, |[n, all]| format!("After each epoch, on {n} of the {all} utterances of dev."));
+    Chart { unit: "%".to_owned(), starts_at_zero: true, note, ..train_and_validation(measure, train, validation) }
 }
 
 fn train_and_validation(title: &str, train: Vec<(f64, f64)>, validation: Vec<(f64, f64)>) -> Chart {

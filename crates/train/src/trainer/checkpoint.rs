@@ -18,6 +18,7 @@ use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use srf_audio::features::cmvn::CmvnStats;
 use srf_base::files::write_atomically_with;
 use srf_model::config::{MAX_PARAMETERS, Recipe};
 use srf_model::params::Layout;
@@ -132,7 +133,7 @@ impl Checkpoint {
     /// Whether it is a state of the training that its recipe describes. The checksum says that the bytes are those that
     /// were written, not that they make sense.
     pub fn check(&self) -> Result<(), String> {
-        let Head { recipe, state, n_values, n_trainable, .. } = &self.head;
+        let Head { recipe, state, cmvn, n_values, n_trainable, .. } = &self.head;
         let recipe = Recipe::parse(recipe, Path::new("its recipe")).map_err(|error| error.to_string())?;
         let training = recipe.training.as_ref().ok_or("its recipe has no table `[training]`")?;
         let layout = Layout::new(&recipe.model);
@@ -141,6 +142,10 @@ impl Checkpoint {
             if found != expected {
                 return Err(format!("it has {found} {what}, the network of its recipe {expected}"));
             }
+        }
+        let n_statistics = 2 * (recipe.features.n_features() + 1);
+        if let Some(cmvn) = cmvn.as_deref().filter(|v| v.len() != n_statistics || CmvnStats::from_kaldi(v).is_none()) {
+            return Err(format!("its {} statistics of features are not the {n_statistics} expected", cmvn.len()));
         }
         let n_done = state.epoch.wrapping_sub(1);
         if training.epochs < n_done || state.n_steps < state.n_batches as u64 || state.n_steps < state.n_updates {

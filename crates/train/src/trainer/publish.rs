@@ -29,6 +29,7 @@ const N_EXAMPLES: usize = 5;
 
 /// What the recogniser writes for some utterances.
 pub(super) struct Recognized {
+    pub(super) n_utterances: usize,
     /// By every measure of the units: WER and CER for characters.
     pub(super) errors: Vec<ErrorCounts>,
     pub(super) examples: Vec<Example>,
@@ -73,7 +74,8 @@ pub(super) fn recognize(
     let examples = evaluation.answers.iter().take(N_EXAMPLES).map(example).collect();
     let few: Vec<_> = evenly(&chosen, N_EXAMPLES).iter().map(Utterance::to_be_heard).collect();
     let health = recognizer.health(&few).iter().map(LayerHealth::from).collect();
-    Some(Recognized { errors: evaluation.rates.iter().map(Rate::errors).collect(), examples, health })
+    let n_utterances = evaluation.answers.len();
+    Some(Recognized { n_utterances, errors: evaluation.rates.iter().map(Rate::errors).collect(), examples, health })
 }
 
 /// At most `n`, from the whole list: manifests are sorted by speaker.

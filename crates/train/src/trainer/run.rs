@@ -260,7 +260,8 @@ impl Run<'_> {
         let mut errors =
             recognized.as_ref().map(|recognized| recognized.errors.clone()).unwrap_or_default().into_iter();
         let (errors, other_errors) = (errors.next(), errors.collect());
-        Ok(Some((Measured { n_utterances: n_losses, loss, errors, other_errors }, recognized)))
+        let n_recognized = recognized.as_ref().map_or(0, |recognized| recognized.n_utterances);
+        Ok(Some((Measured { n_utterances: n_losses, loss, n_recognized, errors, other_errors }, recognized)))
     }
 
     fn end_epoch(&mut self) -> Result<(), TrainError> {

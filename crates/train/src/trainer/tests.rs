@@ -373,6 +373,8 @@ fn checkpoints_that_contradict_their_recipe_are_damaged() {
     let fewer = broken(&|c| c.head.n_values -= 1);
     assert!(fewer.contains(" values, the network of its recipe "), "{fewer}");
     broken(&|c| c.head.n_trainable -= 1);
+    let statistics = broken(&|c| c.head.cmvn = Some(vec![1.0]));
+    assert!(statistics.starts_with("its 1 statistics of features"), "{statistics}");
 }
 
 #[test]

@@ -124,5 +124,6 @@ impl TrainWatcher for Screen<'_> {
 pub(super) fn measured(measured: &Measured) -> String {
     let errors = measured.errors.iter().chain(&measured.other_errors);
     let rates = errors.filter_map(|errors| Some(format!(", {} {:.2} %", errors.measure, 100.0 * errors.rate()?)));
-    format!("{:.3}{}", measured.loss, rates.collect::<String>())
+    let of = measured.part().map_or_else(String::new, |[n, all]| format!(" of {n} of {all} utterances"));
+    format!("{:.3}{}{of}", measured.loss, rates.collect::<String>())
 }

@@ -207,7 +207,7 @@ pub(super) fn transcribe(
 
 /// An error if the recording was cut off.
 pub(crate) fn complete(transcript: &Transcript) -> anyhow::Result<()> {
-    transcript.incomplete.as_ref().map_or(Ok(()), |missing| bail!("{missing}; the rest was transcribed"))
+    transcript.incomplete.as_ref().map_or(Ok(()), |missing| bail!("{missing}; what is there was transcribed"))
 }
 
 /// Reports a problem and goes on, unless the reader of our stdout is gone.

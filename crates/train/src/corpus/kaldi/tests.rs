@@ -100,6 +100,7 @@ proptest! {
         let dir = tempfile::tempdir().unwrap();
         save(dir.path(), &utterances).unwrap();
         let utt2spk = rows(dir.path(), "utt2spk");
+        prop_assert_eq!(utt2spk.len(), utterances.len());
         prop_assert!(utt2spk.is_sorted_by(|a, b| a.0 < b.0));
         prop_assert!(utt2spk.is_sorted_by(|a, b| a.1 <= b.1), "{:?}", utt2spk);
         let keys = |name: &str| rows(dir.path(), name).into_iter().map(|row| row.0).collect::<Vec<_>>();
