@@ -1,4 +1,5 @@
-//! Checks that the licences of all dependencies allow redistribution.
+//! Checks that the licences of all dependencies allow redistribution. Advisories about them need a database from the
+//! network, so they are a step of `cargo xtask deep`.
 
 use std::path::Path;
 use std::process::Command;

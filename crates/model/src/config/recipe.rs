@@ -265,7 +265,8 @@ fn keep_one_schedule(document: &mut DeTable<'_>, changed: &str) {
     let training = document.get_mut("training").map(Spanned::get_mut);
     let Some(DeValue::Table(training)) = training else { return };
     if let Some(DeValue::Table(schedules)) = training.get_mut("schedule").map(Spanned::get_mut) {
-        schedules.retain(|known, _| known.get_ref() == name);
+        let others: Vec<_> = schedules.keys().filter(|known| known.get_ref() != name).cloned().collect();
+        others.iter().for_each(|other| drop(schedules.remove(other)));
     }
 }
 
