@@ -90,7 +90,7 @@ fn neon(root: &Path) -> anyhow::Result<()> {
     command(root, "cargo", &["test", "-p", "srf-kernels", "--lib", "--tests", "--target", TARGET], &env)
 }
 
-/// Every target in `fuzz/` for [`FUZZ_SECONDS`], and a million damaged messages for each wire parser.
+/// Every target in `fuzz/` for [`FUZZ_SECONDS`]. (The tests of `srf-server` send each wire parser a million messages.)
 fn fuzz(root: &Path) -> anyhow::Result<()> {
     install_nightly(root)?;
     if !runs("cargo", &["fuzz", "--version"]) {
@@ -108,8 +108,7 @@ fn fuzz(root: &Path) -> anyhow::Result<()> {
         let run = ["run", "nightly", "cargo", "fuzz", "run", target, "--", limit.as_str(), "-rss_limit_mb=1024"];
         command(root, "rustup", &run, &[])?;
     }
-    let wire = ["test", "-p", "srf-server", "--test", "wire"];
-    command(root, "cargo", &wire, &[("SRF_WIRE_MESSAGES", "1000000")])
+    Ok(())
 }
 
 /// The steps of `deploy/Dockerfile` in a folder with nothing but the files of the repository; then the program from
