@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::Context as _;
 
-use crate::{api, cargo, examples, licences, tidy};
+use crate::{api, cargo, clients, examples, licences, tidy};
 
 /// The bindings for Python and C are not among them: `cargo xtask python` and `cargo xtask c` check them.
 const LINTS: &[&str] = &[
@@ -38,7 +38,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     for (name, args) in STEPS {
         timed(name, || cargo(root, args))?;
     }
-    Ok(())
+    timed("clients", || clients::run(root))
 }
 
 fn timed(name: &str, step: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {

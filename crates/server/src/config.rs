@@ -80,7 +80,7 @@ impl Default for Limits {
             streams: 200,
             streams_per_client: 100,
             connections: 2000,
-            max_queue: Duration::from_secs(1),
+            max_queue: Duration::from_millis(500),
             shutdown: Duration::from_secs(10),
         }
     }

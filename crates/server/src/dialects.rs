@@ -14,8 +14,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::extract::WebSocketUpgrade;
 use axum::extract::ws::{CloseFrame, Message, WebSocket};
+use axum::extract::{FromRequestParts, WebSocketUpgrade};
+use axum::http::request::Parts;
 use axum::response::Response;
 use futures_util::StreamExt as _;
 use serde_json::Value;
@@ -25,10 +26,14 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use crate::engine::{Session, UPLOAD_UNIT, Update};
 use crate::http::{ApiError, App, stopped};
+use crate::listen::Connection;
 use crate::options::Fields;
 
 /// Audio of an upload that is decoded at once.
 const DECODED_S: usize = 10;
+
+/// Time for a client to take the last messages.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 /// A word, or a label where the model writes no words.
 pub(crate) struct Item<'a> {
@@ -75,35 +80,68 @@ pub(crate) enum Incoming {
     Closed,
 }
 
+/// A request to become a WebSocket, and the connection that it came on.
+pub(crate) struct Upgrade {
+    inner: WebSocketUpgrade,
+    connection: Option<Connection>,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Upgrade {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let connection = parts.extensions.get::<Connection>().cloned();
+        let inner = WebSocketUpgrade::from_request_parts(parts, state).await;
+        let inner = inner.map_err(|error| ApiError::bad_message(format!("expected a WebSocket: {error}")))?;
+        Ok(Self { inner, connection })
+    }
+}
+
 /// A WebSocket with the limits of the server.
 pub(crate) struct Socket {
     inner: WebSocket,
     idle: Duration,
+    message_bytes: usize,
     stopping: watch::Receiver<bool>,
     app: App,
+    /// Held until the socket is closed: a server that stops waits for it.
+    _connection: Option<Connection>,
 }
 
 impl Socket {
     /// Upgrades a request and hands the socket to `serve`.
-    pub(crate) fn upgrade<F, R>(app: App, upgrade: WebSocketUpgrade, serve: F) -> Response
+    pub(crate) fn upgrade<F, R>(app: App, upgrade: Upgrade, serve: F) -> Response
     where
         F: FnOnce(Self) -> R + Send + 'static,
         R: Future<Output = ()> + Send + 'static,
     {
-        let limits = app.engine.limits.clone();
+        let (idle, message_bytes) = (app.engine.limits.idle, app.engine.limits.message_bytes);
+        let Upgrade { inner: upgrade, connection } = upgrade;
         upgrade
             .protocols(["realtime", "token"])
-            .max_message_size(limits.message_bytes)
-            .max_frame_size(limits.message_bytes)
-            .on_upgrade(move |inner| serve(Self { inner, idle: limits.idle, stopping: app.stopping.clone(), app }))
+            .max_message_size(message_bytes)
+            .max_frame_size(message_bytes)
+            .on_upgrade(move |inner| {
+                let stopping = app.stopping.clone();
+                serve(Self { inner, idle, message_bytes, stopping, app, _connection: connection })
+            })
     }
 
     /// The next message; a client that sends nothing for too long is an error.
     pub(crate) async fn receive(&mut self) -> Result<Incoming, ApiError> {
+        self.receive_until(true).await
+    }
+
+    /// Like [`Self::receive`], but not interrupted when the server stops: for files that are half sent.
+    pub(crate) async fn receive_rest(&mut self) -> Result<Incoming, ApiError> {
+        self.receive_until(false).await
+    }
+
+    async fn receive_until(&mut self, may_stop: bool) -> Result<Incoming, ApiError> {
         loop {
             let message = tokio::select! {
                 message = tokio::time::timeout(self.idle, self.inner.recv()) => message,
-                () = stopped(&mut self.stopping) => return Ok(Incoming::Stopping),
+                () = stopped(&mut self.stopping), if may_stop => return Ok(Incoming::Stopping),
             };
             let message = message.map_err(|_| ApiError::timed_out("nothing was received", self.idle))?;
             match message {
@@ -111,9 +149,17 @@ impl Socket {
                 Some(Ok(Message::Binary(bytes))) => return Ok(Incoming::Binary(bytes)),
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
                 Some(Ok(Message::Close(_))) | None => return Ok(Incoming::Closed),
-                Some(Err(error)) => return Err(ApiError::bad_message(error.to_string())),
+                Some(Err(error)) => return Err(self.broken(&error.to_string())),
             }
         }
+    }
+
+    /// What the WebSocket layer says about a message. It has no type for its errors that could be asked for here.
+    fn broken(&self, error: &str) -> ApiError {
+        if error.contains("too long") || error.contains("too big") {
+            return ApiError::too_large(self.message_bytes);
+        }
+        ApiError::bad_message(error)
     }
 
     /// Sends a JSON message; `false` if the client is gone.
@@ -143,7 +189,12 @@ impl Socket {
         let reason = error.map_or("", |error| error.message.as_str());
         let end = (0..=reason.len().min(120)).rev().find(|end| reason.is_char_boundary(*end)).unwrap_or(0);
         let frame = CloseFrame { code, reason: reason[..end].to_owned().into() };
-        let _ = tokio::time::timeout(Duration::from_secs(5), self.inner.send(Message::Close(Some(frame)))).await;
+        let farewell = async {
+            let _ = self.inner.send(Message::Close(Some(frame))).await;
+            // A connection that is closed with something unread is reset, and the client loses what was sent last.
+            while let Some(Ok(_)) = self.inner.recv().await {}
+        };
+        let _ = tokio::time::timeout(FAREWELL, farewell).await;
     }
 }
 
@@ -152,7 +203,7 @@ pub(crate) fn by_first_message(
     app: App,
     client: IpAddr,
     fields: Fields,
-    upgrade: WebSocketUpgrade,
+    upgrade: Upgrade,
 ) -> Result<Response, ApiError> {
     let usual = vosk::usual(&fields)?;
     let asked = sherpa::Asked { client, fields };

@@ -15,6 +15,7 @@ use crate::config::{Limits, ServeError};
 use crate::http::ApiError;
 use crate::metrics::Metrics;
 use crate::options::SessionOptions;
+use crate::pace::{Pace, Slow};
 
 /// Audio handed to a core at once: short, so that a long file delays a live stream by no more than a few milliseconds.
 const PIECE: Duration = Duration::from_secs(2);
@@ -165,6 +166,7 @@ impl Engine {
             accepted: Duration::ZERO,
             opened: Instant::now(),
             busy: Duration::ZERO,
+            pace: Pace::new(Instant::now()),
             _place: place,
         })
     }
@@ -225,6 +227,7 @@ pub(crate) struct Session {
     opened: Instant,
     /// Time that cores worked on it.
     busy: Duration,
+    pace: Pace,
     _place: Place,
 }
 
@@ -242,7 +245,7 @@ pub(crate) struct Update {
 impl Session {
     /// Takes samples in -1..1 at `rate_hz`.
     pub(crate) async fn accept(&mut self, samples: Vec<f32>, rate_hz: u32) -> Result<Update, ApiError> {
-        let length = Duration::from_secs_f64(samples.len() as f64 / f64::from(rate_hz.max(1)));
+        let length = seconds(samples.len(), rate_hz);
         if self.accepted + length > self.engine.limits.audio {
             return Err(ApiError::audio_too_long(self.engine.limits.audio));
         }
@@ -253,7 +256,9 @@ impl Session {
         let mut rest = samples;
         loop {
             let next = if rest.len() > piece { rest.split_off(piece) } else { Vec::new() };
+            let (length, received) = (seconds(rest.len(), rate_hz), Instant::now());
             let update = self.on_core(move |stream| stream.accept(&rest, rate_hz)).await?;
+            self.judge(length, received);
             all.finals.extend(update.finals);
             all.partial = update.partial;
             match (&mut all.slices, update.slices) {
@@ -296,6 +301,16 @@ impl Session {
         self.accepted.as_secs_f64()
     }
 
+    /// Counts and logs a stream that falls behind real time.
+    fn judge(&mut self, audio: Duration, received: Instant) {
+        let now = Instant::now();
+        let Some(slow) = self.pace.add(audio, now.duration_since(received), now) else { return };
+        self.engine.metrics.count_slow(slow.name());
+        if slow == Slow::Server {
+            tracing::warn!("the server does not keep up with a stream");
+        }
+    }
+
     async fn on_core(
         &mut self,
         work: impl FnOnce(&mut Stream) -> Result<(), srf::AcceptError> + Send + 'static,
@@ -325,6 +340,10 @@ impl Session {
         }
         Ok(update)
     }
+}
+
+fn seconds(n_samples: usize, rate_hz: u32) -> Duration {
+    Duration::from_secs_f64(n_samples as f64 / f64::from(rate_hz.max(1)))
 }
 
 impl Drop for Session {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::Router;
 use axum::extract::{ConnectInfo, DefaultBodyLimit, Request, State};
-use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
@@ -26,6 +26,8 @@ use crate::page;
 pub(crate) struct App {
     pub(crate) engine: Arc<Engine>,
     keys: Arc<[Vec<u8>]>,
+    /// Web origins that may use the server apart from its own; `*` for all.
+    origins: Arc<[String]>,
     /// Becomes true when the server shuts down.
     pub(crate) stopping: watch::Receiver<bool>,
 }
@@ -40,7 +42,7 @@ impl App {
             Some(path) => read_keys(path)?,
             None => Vec::new(),
         };
-        Ok(Self { engine, keys: keys.into(), stopping })
+        Ok(Self { engine, keys: keys.into(), origins: config.cors_origins.clone().into(), stopping })
     }
 
     /// Whether `token` is one of the keys. Every key is compared in constant time.
@@ -75,7 +77,8 @@ pub(crate) fn router(app: App, config: &ServerConfig) -> Result<Router, ServeErr
         .route("/admin/reload", post(reload))
         // Bodies are limited where they are read, so that the answer says what the limit is.
         .layer(DefaultBodyLimit::disable())
-        .layer(middleware::from_fn_with_state(app.clone(), check_key));
+        .layer(middleware::from_fn_with_state(app.clone(), check_key))
+        .layer(middleware::from_fn_with_state(app.clone(), check_origin));
     let open = Router::new()
         .route("/health", get(|| async { Json(json!({"status": "ok"})) }))
         .route("/ready", get(ready))
@@ -84,8 +87,9 @@ pub(crate) fn router(app: App, config: &ServerConfig) -> Result<Router, ServeErr
         .route("/openapi.json", get(page::openapi))
         .route("/page/{file}", get(page::file))
         // Checks its key itself: browsers cannot send one in a header.
-        .route("/live", any(live::socket));
+        .route("/live", any(live::socket).layer(middleware::from_fn_with_state(app.clone(), check_origin)));
     let mut router = protected.merge(open).fallback(|| async { ApiError::not_found() });
+    router = router.method_not_allowed_fallback(|| async { ApiError::wrong_method() });
     if !config.cors_origins.is_empty() {
         router = router.layer(cors(&config.cors_origins)?);
     }
@@ -123,7 +127,7 @@ async fn root(State(app): State<App>, request: Request) -> Response {
         Ok(fields) => fields,
         Err(error) => return error.into_response(),
     };
-    match axum::extract::WebSocketUpgrade::from_request_parts(&mut parts, &app).await {
+    match crate::dialects::Upgrade::from_request_parts(&mut parts, &app).await {
         Ok(upgrade) => crate::dialects::by_first_message(app, client, fields, upgrade).into_response(),
         Err(error) => error.into_response(),
     }
@@ -139,13 +143,49 @@ pub(crate) fn client_address(extensions: &axum::http::Extensions) -> IpAddr {
 }
 
 async fn check_key(State(app): State<App>, request: Request, next: Next) -> Response {
-    let header = request.headers().get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
-    // `Token` is what Deepgram's clients say, `Bearer` everybody else.
-    let token = header.and_then(|value| {
-        [&b"Bearer "[..], b"bearer ", b"Token ", b"token "].iter().find_map(|scheme| value.strip_prefix(*scheme))
-    });
     let is_page = request.uri().path() == "/" && request.headers().get(header::UPGRADE).is_none();
-    if is_page || app.is_allowed(token) { next.run(request).await } else { ApiError::unauthorized().into_response() }
+    let is_allowed = is_page || app.is_allowed(key(request.headers()));
+    if is_allowed { next.run(request).await } else { ApiError::unauthorized().into_response() }
+}
+
+/// The key of a request.
+fn key(headers: &HeaderMap) -> Option<&[u8]> {
+    if let Some(value) = headers.get(header::AUTHORIZATION) {
+        // `Token` is what Deepgram's clients say, `Bearer` everybody else.
+        let schemes = [&b"Bearer "[..], b"bearer ", b"Token ", b"token "];
+        return schemes.iter().find_map(|scheme| value.as_bytes().strip_prefix(*scheme));
+    }
+    // Browsers cannot set the header of a WebSocket: Deepgram's clients send `token, KEY` and OpenAI's a prefix.
+    let protocols = headers.get(header::SEC_WEBSOCKET_PROTOCOL)?.to_str().ok()?;
+    let mut protocols = protocols.split(',').map(str::trim);
+    while let Some(protocol) = protocols.next() {
+        if let Some(key) = protocol.strip_prefix("openai-insecure-api-key.") {
+            return Some(key.as_bytes());
+        }
+        if protocol == "token" {
+            return protocols.next().map(str::as_bytes);
+        }
+    }
+    None
+}
+
+/// Refuses what pages of other web origins send, unless they may use the server: browsers send uploads and open
+/// WebSockets without asking, and keep only the answers from such pages.
+async fn check_origin(State(app): State<App>, request: Request, next: Next) -> Response {
+    let refused = foreign_origin(&app, request.headers());
+    match refused {
+        Some(error) => error.into_response(),
+        None => next.run(request).await,
+    }
+}
+
+/// The refusal of a request that a page of another origin sent.
+fn foreign_origin(app: &App, headers: &HeaderMap) -> Option<ApiError> {
+    let header = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    let origin = header(header::ORIGIN)?;
+    let is_own = origin.split_once("://").is_some_and(|(_, host)| header(header::HOST) == Some(host));
+    let is_allowed = is_own || app.origins.iter().any(|allowed| allowed == "*" || allowed == origin);
+    (!is_allowed).then(|| ApiError::foreign_origin(origin))
 }
 
 async fn count_errors(State(app): State<App>, request: Request, next: Next) -> Response {
@@ -218,8 +258,17 @@ impl ApiError {
         Self::new(StatusCode::BAD_REQUEST, "invalid_audio", error.to_string())
     }
 
-    pub(crate) fn no_audio() -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "no_audio", "the request has no audio, expected a form field `file`")
+    /// `expected` says where audio was looked for.
+    pub(crate) fn no_audio(expected: &str) -> Self {
+        let message = format!("the request has no audio, expected {expected}");
+        Self::new(StatusCode::BAD_REQUEST, "no_audio", message)
+    }
+
+    fn foreign_origin(origin: &str) -> Self {
+        let origin: String = origin.chars().take(80).collect();
+        let message =
+            format!("pages of `{origin}` may not use this server, which was not started with `--cors {origin}`");
+        Self::new(StatusCode::FORBIDDEN, "origin_not_allowed", message)
     }
 
     pub(crate) fn unknown_model(name: &str, known: &[String]) -> Self {
@@ -238,6 +287,11 @@ impl ApiError {
 
     pub(crate) fn not_found() -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", "nothing is served at this path; `/docs` lists what is")
+    }
+
+    fn wrong_method() -> Self {
+        let message = "this path does not take this method; `/docs` lists what is served";
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
     }
 
     pub(crate) fn timed_out(what: &str, limit: Duration) -> Self {

@@ -21,6 +21,7 @@ mod http;
 mod listen;
 mod metrics;
 mod options;
+mod pace;
 mod page;
 #[doc(hidden)]
 pub mod wire;

@@ -11,11 +11,11 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls;
-use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::config::{ServeError, ServerConfig, TlsFiles};
@@ -98,9 +98,9 @@ impl Server {
                 continue;
             };
             let (app, router, tls) = (app.clone(), router.clone(), tls.clone());
-            let open = OpenConnection::new(Arc::clone(&app.engine));
+            let connection = Connection(Arc::new(OpenConnection::new(Arc::clone(&app.engine), place)));
             connections.spawn(async move {
-                let (_place, _open) = (place, open);
+                let router = router.layer(axum::Extension(connection.clone()));
                 if is_wyoming {
                     wyoming::serve(app, socket, client).await;
                 } else if let Err(error) = serve(app, router, tls, socket, client).await {
@@ -110,29 +110,37 @@ impl Server {
         }
         drop((listener, wyoming));
         let _ = stopping.send(true);
-        tracing::info!("stopping: {} connections are open", connections.len());
-        let finished =
-            tokio::time::timeout(limits.shutdown, async { while connections.join_next().await.is_some() {} });
-        if finished.await.is_err() {
-            tracing::warn!("{} connections did not finish in time and are dropped", connections.len());
+        let n_open = || limits.connections - places.available_permits();
+        tracing::info!("stopping: {} connections are open", n_open());
+        // A WebSocket has left the task of its connection, but not the place.
+        let all = u32::try_from(limits.connections).unwrap_or(u32::MAX);
+        if tokio::time::timeout(limits.shutdown, places.acquire_many(all)).await.is_err() {
+            tracing::warn!("{} connections did not finish in time and are dropped", n_open());
         }
         Ok(())
     }
 }
 
+/// A connection's place among all; free when the last copy is dropped.
+#[derive(Clone)]
+pub(crate) struct Connection(#[allow(dead_code, reason = "it is held, not read")] Arc<OpenConnection>);
+
 /// Counts a connection while it is open.
-struct OpenConnection(Arc<Engine>);
+struct OpenConnection {
+    engine: Arc<Engine>,
+    _place: OwnedSemaphorePermit,
+}
 
 impl OpenConnection {
-    fn new(engine: Arc<Engine>) -> Self {
+    fn new(engine: Arc<Engine>, place: OwnedSemaphorePermit) -> Self {
         engine.metrics.connections.inc();
-        Self(engine)
+        Self { engine, _place: place }
     }
 }
 
 impl Drop for OpenConnection {
     fn drop(&mut self) {
-        self.0.metrics.connections.dec();
+        self.engine.metrics.connections.dec();
     }
 }
 
@@ -213,7 +221,13 @@ fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, ServeError> {
     let chain = CertificateDer::pem_file_iter(certificate)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(|error| wrong(certificate, &error))?;
-    let private = PrivateKeyDer::from_pem_file(key).map_err(|error| wrong(key, &error))?;
+    if chain.is_empty() {
+        return Err(wrong(certificate, &"no certificate was found, expected PEM"));
+    }
+    let private = PrivateKeyDer::from_pem_file(key).map_err(|error| match error {
+        pem::Error::NoItemsFound => wrong(key, &"no private key was found, expected PEM"),
+        error => wrong(key, &error),
+    })?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

@@ -16,6 +16,12 @@ pub(crate) struct ErrorLabels {
     pub(crate) code: String,
 }
 
+/// Who is slow.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct SlowLabels {
+    pub(crate) cause: String,
+}
+
 /// All counters; cheap to update from any thread.
 pub(crate) struct Metrics {
     registry: Registry,
@@ -31,6 +37,7 @@ pub(crate) struct Metrics {
     /// From audio received to result known.
     pub(crate) delay: Histogram,
     pub(crate) errors: Family<ErrorLabels, Counter>,
+    slow: Family<SlowLabels, Counter>,
 }
 
 impl Metrics {
@@ -44,6 +51,7 @@ impl Metrics {
         let compute_seconds = Counter::default();
         let delay = Histogram::new(exponential_buckets(0.001, 2.0, 14));
         let errors = Family::default();
+        let slow = Family::default();
         registry.register("connections", "Connections open now", connections.clone());
         registry.register("streams", "Streams open now", streams.clone());
         registry.register("queue_length", "Pieces of work waiting for a core", queued.clone());
@@ -56,7 +64,12 @@ impl Metrics {
         );
         registry.register("result_delay_seconds", "From audio received to result known", delay.clone());
         registry.register("errors", "Errors sent to clients by code", errors.clone());
-        Self { registry, connections, streams, queued, sessions, audio_seconds, compute_seconds, delay, errors }
+        registry.register(
+            "slow_streams",
+            "Spans of 5 s in which a stream got less audio than time passed, by who was slow: `server` or `client`",
+            slow.clone(),
+        );
+        Self { registry, connections, streams, queued, sessions, audio_seconds, compute_seconds, delay, errors, slow }
     }
 
     /// The page that Prometheus reads.
@@ -64,6 +77,10 @@ impl Metrics {
         let mut page = String::new();
         let _ = encode(&mut page, &self.registry);
         page
+    }
+
+    pub(crate) fn count_slow(&self, cause: &str) {
+        self.slow.get_or_create(&SlowLabels { cause: cause.to_owned() }).inc();
     }
 
     pub(crate) fn count_error(&self, code: &str) {

@@ -89,11 +89,57 @@ async fn heads(address: SocketAddr, method: &str, origin: &str) -> String {
     String::from_utf8_lossy(&answer).split("\r\n\r\n").next().unwrap().to_ascii_lowercase()
 }
 
+/// The answer to a request for a WebSocket with one more header.
+async fn upgrade(address: SocketAddr, path: &str, header: &str) -> String {
+    let mut socket = TcpStream::connect(address).await.unwrap();
+    let request = format!(
+        "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+         sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n{header}\r\n\r\n"
+    );
+    socket.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = vec![0; 2000];
+    let n = socket.read(&mut answer).await.unwrap();
+    String::from_utf8_lossy(&answer[..n]).into_owned()
+}
+
+#[tokio::test]
+async fn browsers_can_send_keys_with_a_socket() {
+    let dir = tempfile::tempdir().unwrap();
+    let keys = dir.path().join("keys");
+    std::fs::write(&keys, "secret\n").unwrap();
+    let server = Running::start_with(ServerConfig { token_file: Some(keys), ..ServerConfig::default() }).await;
+    let cases = [
+        ("/v1/listen", "x: y", 401),
+        ("/v1/listen", "sec-websocket-protocol: token, secret", 101),
+        ("/v1/listen", "sec-websocket-protocol: token, other", 401),
+        ("/v1/listen", "sec-websocket-protocol: secret", 401),
+        ("/v1/listen", "authorization: Token secret", 101),
+        ("/v1/realtime", "sec-websocket-protocol: realtime, openai-insecure-api-key.secret", 101),
+        ("/v1/realtime", "sec-websocket-protocol: realtime, openai-insecure-api-key.other", 401),
+        ("/vosk", "authorization: Bearer secret", 101),
+        ("/vosk", "authorization: secret", 401),
+    ];
+    for (path, header, status) in cases {
+        let answer = upgrade(server.address, path, header).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{path}, {header}: {answer}");
+    }
+    server.stop().await;
+}
+
 #[tokio::test]
 async fn pages_of_other_origins_are_allowed_only_if_named() {
     let allow = "access-control-allow-origin";
     let closed = Running::start(Limits::default()).await;
-    assert!(!heads(closed.address, "GET", "https://a.example").await.contains(allow));
+    let refused = heads(closed.address, "GET", "https://a.example").await;
+    assert!(refused.starts_with("http/1.1 403") && !refused.contains(allow), "{refused}");
+    // The page of the server itself.
+    assert!(heads(closed.address, "GET", "http://localhost").await.starts_with("http/1.1 200"));
+    for path in ["/", "/vosk", "/v1/listen", "/live"] {
+        let refused = upgrade(closed.address, path, "origin: https://a.example").await;
+        assert!(refused.starts_with("HTTP/1.1 403") && refused.contains("origin_not_allowed"), "{path}: {refused}");
+        let served = upgrade(closed.address, path, "origin: http://localhost").await;
+        assert!(served.starts_with("HTTP/1.1 101"), "{path}: {served}");
+    }
     closed.stop().await;
 
     let cors_origins = vec!["https://a.example".to_owned()];
@@ -102,6 +148,7 @@ async fn pages_of_other_origins_are_allowed_only_if_named() {
     let preflight = heads(some.address, "OPTIONS", "https://a.example").await;
     assert!(preflight.contains("allow-headers: authorization") && preflight.contains("post"), "{preflight}");
     assert!(!heads(some.address, "GET", "https://b.example").await.contains(allow));
+    assert!(upgrade(some.address, "/vosk", "origin: https://a.example").await.starts_with("HTTP/1.1 101"));
     some.stop().await;
 
     let all = Running::start_with(ServerConfig { cors_origins: vec!["*".into()], ..ServerConfig::default() }).await;

@@ -7,7 +7,7 @@
 use srf_server::wire::Dialect;
 
 /// Messages per dialect, unless `SRF_WIRE_MESSAGES` says otherwise.
-const N_MESSAGES: usize = 50_000;
+const N_MESSAGES: usize = 1_000_000;
 
 /// Bytes that mean something to one of the parsers.
 const MARKS: &[&[u8]] = &[

@@ -117,6 +117,10 @@ pub(crate) struct Args {
     #[arg(long)]
     find: bool,
 
+    /// Recording that clients of a server speak again and again [default: bursts of noise]
+    #[arg(long, value_name = "FILE")]
+    recording: Option<PathBuf>,
+
     /// Print JSON instead of text
     #[arg(long)]
     json: bool,
@@ -198,10 +202,11 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
         hours,
         seconds,
         find,
+        recording,
         json,
     } = args;
     if let What::Serve = what {
-        return serve::run(&serve::Load { dir, threads, streams, seconds }, find, json, out);
+        return serve::run(&serve::Load { dir, recording, threads, streams, seconds }, find, json, out);
     }
     let subject = &Subject::new(&model, recipe.as_deref())?;
     let setup = streams::Setup { subject, dir: dir.as_deref(), beam };

@@ -1,5 +1,6 @@
 //! `srf serve`: the recogniser as a server.
 
+use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -90,7 +91,13 @@ pub(crate) struct Args {
 
 impl Args {
     fn config(self) -> anyhow::Result<ServerConfig> {
-        ensure!(self.max_streams > 0, "--max-streams is 0, expected at least 1");
+        for (name, value) in [
+            ("--max-streams", self.max_streams),
+            ("--max-streams-per-client", self.max_streams_per_client),
+            ("--max-body", self.max_body),
+        ] {
+            ensure!((1..=1 << 20).contains(&value), "{name} is {value}, expected 1 to {}", 1 << 20);
+        }
         let models = match self.model {
             none if none.is_empty() => vec![default_directory()?],
             named => named.into_iter().map(model_directory).collect::<anyhow::Result<_>>()?,
@@ -145,7 +152,10 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
 }
 
 fn start_logs(as_json: bool) {
-    let logs = tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(tracing::Level::INFO);
+    let logs = tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_max_level(tracing::Level::INFO);
     if as_json {
         logs.json().init();
     } else {

@@ -3,14 +3,15 @@
 use std::net::IpAddr;
 
 use axum::Json;
-use axum::extract::{Request, State, WebSocketUpgrade};
+use axum::body::Bytes;
+use axum::extract::{Request, State};
 use axum::response::{IntoResponse as _, Response};
 use serde_json::{Value, json};
 use srf::Segment;
-use srf_audio::I16_SCALE;
 use srf_audio::companding::{decode_alaw, decode_ulaw};
+use srf_audio::{I16_SCALE, Recording};
 
-use super::{Body, Incoming, Socket, Whole, from_s16, items, joined, recognize_upload, rounded};
+use super::{Body, Incoming, Socket, Upgrade, Whole, from_s16, items, joined, recognize_upload, rounded};
 use crate::engine::Session;
 use crate::http::{ApiError, App, client_address};
 use crate::options::{self, Fields, SessionOptions};
@@ -91,11 +92,7 @@ fn common(fields: &Fields, partials: bool) -> Result<SessionOptions, ApiError> {
     Ok(options)
 }
 
-pub(crate) async fn socket(
-    State(app): State<App>,
-    upgrade: WebSocketUpgrade,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn socket(State(app): State<App>, upgrade: Upgrade, request: Request) -> Result<Response, ApiError> {
     let client = client_address(request.extensions());
     let settings = Settings::parse(&options::query(request.uri())?)?;
     // Opened before the upgrade, so that refusals are HTTP answers that clients understand.
@@ -110,6 +107,7 @@ async fn serve(mut socket: Socket, mut session: Session, settings: Settings) {
             json!({"type": "Error", "description": error.message, "message": error.code, "variant": error.code});
         socket.send(&message).await;
     }
+    drop(session);
     socket.close(result.as_ref().err()).await;
 }
 
@@ -207,15 +205,38 @@ fn alternatives(segments: &[Segment]) -> Vec<Value> {
     all
 }
 
+/// Whether an upload is nothing but samples: its encoding is named, and it is no recording.
+async fn is_raw(app: &App, fields: &Fields, bytes: Bytes) -> Result<bool, ApiError> {
+    if !fields.contains_key("encoding") {
+        return Ok(false);
+    }
+    app.engine.run(move || Recording::from_bytes("upload", bytes.to_vec()).is_err()).await
+}
+
+async fn recognize_raw(session: &mut Session, settings: &Settings, bytes: &[u8]) -> Result<Vec<Segment>, ApiError> {
+    let mut whole = Whole::default();
+    let mut segments = Vec::new();
+    for piece in bytes.chunks(1 << 20) {
+        let samples = settings.samples(&mut whole, piece);
+        segments.extend(session.accept(samples, settings.rate_hz).await?.finals);
+    }
+    segments.extend(session.flush().await?);
+    Ok(segments)
+}
+
 pub(crate) async fn upload(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let client: IpAddr = client_address(request.extensions());
     let fields = options::query(request.uri())?;
     let body = Body::read(&app, request.into_body()).await?;
     if body.bytes.is_empty() {
-        return Err(ApiError::no_audio());
+        return Err(ApiError::no_audio("a recording as the body"));
     }
     let mut session = app.engine.session(client, common(&fields, false)?).await?;
-    let segments = recognize_upload(&app, &mut session, body.bytes.clone(), |_| {}).await?;
+    let segments = if is_raw(&app, &fields, body.bytes.clone()).await? {
+        recognize_raw(&mut session, &Settings::parse(&fields)?, &body.bytes).await?
+    } else {
+        recognize_upload(&app, &mut session, body.bytes.clone(), |_| {}).await?
+    };
     let utterance = |segment: &Segment| {
         json!({
             "start": rounded(segment.start_s), "end": rounded(segment.end_s), "channel": 0, "id": "",

@@ -6,13 +6,13 @@
 
 use std::net::IpAddr;
 
-use axum::extract::{Request, State, WebSocketUpgrade};
+use axum::extract::{Request, State};
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use srf::{Format, Segment, Slices, Transcript};
 
-use super::{Incoming, Socket, Whole, from_f32};
+use super::{Incoming, Socket, Upgrade, Whole, from_f32};
 use crate::engine::{Session, Update};
 use crate::http::{ApiError, App, client_address};
 use crate::options::{self, SessionOptions};
@@ -45,7 +45,7 @@ impl Start {
     }
 }
 
-pub(crate) async fn socket(State(app): State<App>, upgrade: WebSocketUpgrade, request: Request) -> Response {
+pub(crate) async fn socket(State(app): State<App>, upgrade: Upgrade, request: Request) -> Response {
     let client = client_address(request.extensions());
     Socket::upgrade(app.clone(), upgrade, async move |mut socket| {
         let result = converse(&app, client, &mut socket).await;
@@ -68,7 +68,8 @@ async fn converse(app: &App, client: IpAddr, socket: &mut Socket) -> Result<(), 
     let (_, recognizer) = app.engine.recognizer(start.options.model.as_deref())?;
     let mut session = app.engine.session(client, start.options).await?;
     let labels = recognizer.labels();
-    let names: Vec<&str> = (0..labels.n_classes()).map(|class| labels.symbol(class).unwrap_or("·")).collect();
+    let name = |class| if class == labels.blank() { "blank" } else { labels.symbol(class).unwrap_or("·") };
+    let names: Vec<&str> = (0..labels.n_classes()).map(name).collect();
     socket.send(&json!({"type": "ready", "labels": names, "slice_s": recognizer.timing().slice_s()})).await;
     let segments = listen(socket, &mut session, start.rate).await?;
     socket.send(&done(session.accepted_s(), segments)).await;

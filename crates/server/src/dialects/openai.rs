@@ -55,7 +55,7 @@ impl Form {
                 fields.insert(name, field.text().await.map_err(failed)?);
             }
         }
-        Ok(Self { file: file.ok_or_else(ApiError::no_audio)?, fields, lists, _body: body })
+        Ok(Self { file: file.ok_or_else(|| ApiError::no_audio("a form field `file`"))?, fields, lists, _body: body })
     }
 
     fn is_true(&self, name: &str) -> bool {

@@ -1,6 +1,6 @@
 //! OpenAI's realtime transcription: events as JSON, samples as base64.
 
-use axum::extract::{Request, State, WebSocketUpgrade};
+use axum::extract::{Request, State};
 use axum::response::Response;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use srf::Segment;
 use std::net::IpAddr;
 
-use super::{Incoming, Socket, Whole, from_s16};
+use super::{Incoming, Socket, Upgrade, Whole, from_s16};
 use crate::engine::Session;
 use crate::http::{ApiError, App, client_address};
 use crate::options::{self, SessionOptions};
@@ -16,11 +16,7 @@ use crate::options::{self, SessionOptions};
 /// The rate of `pcm16`, unless the session names another.
 const DEFAULT_RATE_HZ: u32 = 24_000;
 
-pub(crate) async fn socket(
-    State(app): State<App>,
-    upgrade: WebSocketUpgrade,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn socket(State(app): State<App>, upgrade: Upgrade, request: Request) -> Result<Response, ApiError> {
     let client = client_address(request.extensions());
     let mut options = SessionOptions { partials: true, ..SessionOptions::default() };
     let mut fields = options::query(request.uri())?;
@@ -45,6 +41,7 @@ async fn serve(app: App, client: IpAddr, mut socket: Socket, options: SessionOpt
     if let Err(error) = &result {
         socket.send(&json!({"type": "error", "error": error.body()["error"]})).await;
     }
+    drop(conversation);
     socket.close(result.as_ref().err()).await;
 }
 

@@ -3,12 +3,12 @@
 use std::net::IpAddr;
 
 use axum::body::Bytes;
-use axum::extract::{Request, State, WebSocketUpgrade};
+use axum::extract::{Request, State};
 use axum::response::Response;
 use serde_json::{Value, json};
 use srf::Segment;
 
-use super::{Incoming, Socket, Whole, from_f32, items, rounded};
+use super::{Incoming, Socket, Upgrade, Whole, from_f32, items, rounded};
 use crate::engine::Session;
 use crate::http::{ApiError, App, client_address};
 use crate::options::{self, Fields, SessionOptions};
@@ -66,7 +66,7 @@ impl Asked {
 
 pub(crate) async fn streaming(
     State(app): State<App>,
-    upgrade: WebSocketUpgrade,
+    upgrade: Upgrade,
     request: Request,
 ) -> Result<Response, ApiError> {
     let asked = Asked::new(&request)?;
@@ -74,11 +74,7 @@ pub(crate) async fn streaming(
     Ok(Socket::upgrade(app.clone(), upgrade, move |socket| serve_streaming(app, asked, socket, None)))
 }
 
-pub(crate) async fn offline(
-    State(app): State<App>,
-    upgrade: WebSocketUpgrade,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn offline(State(app): State<App>, upgrade: Upgrade, request: Request) -> Result<Response, ApiError> {
     let asked = Asked::new(&request)?;
     asked.options(false)?;
     Ok(Socket::upgrade(app.clone(), upgrade, move |socket| serve_offline(app, asked, socket, None)))
@@ -175,6 +171,7 @@ async fn files(app: &App, asked: &Asked, socket: &mut Socket, mut first: Option<
     loop {
         let message = match first.take() {
             Some(bytes) => Incoming::Binary(bytes),
+            None if upload.is_some() => socket.receive_rest().await?,
             None => socket.receive().await?,
         };
         let mut bytes = match message {

@@ -2,13 +2,13 @@
 
 use std::net::IpAddr;
 
-use axum::extract::{Request, State, WebSocketUpgrade};
+use axum::extract::{Request, State};
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use srf::Segment;
 
-use super::{Incoming, Socket, Whole, from_s16, items, joined, rounded};
+use super::{Incoming, Socket, Upgrade, Whole, from_s16, items, joined, rounded};
 use crate::engine::Session;
 use crate::http::{ApiError, App, client_address};
 use crate::options::{self, Fields, SessionOptions};
@@ -89,11 +89,7 @@ pub(crate) fn usual(fields: &Fields) -> Result<SessionOptions, ApiError> {
     Ok(options)
 }
 
-pub(crate) async fn socket(
-    State(app): State<App>,
-    upgrade: WebSocketUpgrade,
-    request: Request,
-) -> Result<Response, ApiError> {
+pub(crate) async fn socket(State(app): State<App>, upgrade: Upgrade, request: Request) -> Result<Response, ApiError> {
     let client = client_address(request.extensions());
     let usual = usual(&options::query(request.uri())?)?;
     Ok(Socket::upgrade(app.clone(), upgrade, move |socket| serve(app, client, socket, usual, None)))
@@ -113,6 +109,7 @@ pub(crate) async fn serve(
     if let Err(error) = &result {
         socket.send(&error.body()).await;
     }
+    drop(state);
     socket.close(result.as_ref().err()).await;
 }
 

@@ -97,7 +97,8 @@ impl Conversation {
         loop {
             let event = tokio::select! {
                 event = tokio::time::timeout(limits.idle, read_event(reader, limits.message_bytes)) => event,
-                () = stopped(&mut stopping) => return Err(ApiError::stopping()),
+                // What is being said may be said to its end, within the time for stopping.
+                () = stopped(&mut stopping), if self.session.is_none() => return Err(ApiError::stopping()),
             };
             let event = event.map_err(|_| ApiError::timed_out("nothing was received", limits.idle))??;
             let Some(event) = event else { return Ok(()) };

@@ -12,6 +12,9 @@ let microphone = null;
 let pictures = null;
 let formats = null;
 let known = [];
+let isStarting = false;
+// Counts streams, so that what comes late from an earlier one is not taken for the present one's.
+let nStreams = 0;
 
 function say(text, isError = false) {
   status.textContent = text;
@@ -26,13 +29,25 @@ function clearResults() {
   for (const button of document.querySelectorAll('#copy, .download')) button.disabled = true;
 }
 
-// Opens a stream.
+// Opens a stream; one that is still open ends.
 async function connect() {
   clearResults();
+  connection?.close();
+  connection = null;
+  nStreams += 1;
+  const number = nStreams;
+  const ifCurrent = (action) => (message) => number === nStreams && action(message);
   const settings = {
     rate: RATE_HZ, model: element('model').value, output: element('output')?.value ?? '', key: element('key').value,
   };
-  connection = await open(settings, handle, () => { stopMicrophone(); connection = null; });
+  connection = await open(settings, ifCurrent(handle), ifCurrent(closed));
+}
+
+function closed() {
+  stopMicrophone();
+  connection = null;
+  const isExplained = document.body.dataset.done || status.classList.contains('error');
+  if (!isExplained) say('The connection ended before the result was complete.', true);
 }
 
 const handlers = {
@@ -46,7 +61,7 @@ const handlers = {
   progress({ text }) { say(text); },
   partial({ text }) { element('partial').textContent = text; },
   final({ text }) {
-    element('finals').textContent += (element('finals').textContent ? ' ' : '') + text;
+    if (text) element('finals').append((element('finals').textContent ? ' ' : '') + text);
     element('partial').textContent = '';
   },
   slices({ posterior, coupling }) {
@@ -56,7 +71,7 @@ const handlers = {
   done(message) {
     formats = message.formats;
     for (const button of document.querySelectorAll('#copy, .download')) button.disabled = false;
-    say(`Done: ${message.duration_s.toFixed(1)} s of speech.`);
+    say(`Done: ${message.duration_s.toFixed(1)} s of audio.`);
     document.body.dataset.done = 'true';
   },
   error({ message }) { say(message, true); },
@@ -97,6 +112,9 @@ async function toggleRecording() {
     connection?.finish();
     return;
   }
+  // Impatient clicks do not open two microphones.
+  if (isStarting) return;
+  isStarting = true;
   try {
     await connect();
     await startMicrophone();
@@ -106,12 +124,15 @@ async function toggleRecording() {
   } catch (error) {
     say(error.message, true);
     connection?.close();
+  } finally {
+    isStarting = false;
   }
 }
 
 // Decodes a file in the browser and sends it in pieces; the recogniser slows the sender down by being busy.
 async function readFile(file) {
   try {
+    stopMicrophone();
     say(`Reading ${file.name}.`);
     const context = new OfflineAudioContext(1, 1, RATE_HZ);
     const audio = await context.decodeAudioData(await file.arrayBuffer());
@@ -135,6 +156,16 @@ function mono(audio) {
     audio.getChannelData(channel).forEach((value, at) => { mixed[at] += value / audio.numberOfChannels; });
   }
   return mixed;
+}
+
+async function copy() {
+  try {
+    if (!navigator.clipboard) throw new Error('browsers copy only on localhost and https');
+    await navigator.clipboard.writeText(element('finals').textContent);
+    say('Copied.');
+  } catch (error) {
+    say(error.message, true);
+  }
 }
 
 function download(format) {
@@ -166,10 +197,14 @@ function listOutputs() {
 }
 
 element('record').addEventListener('click', toggleRecording);
-element('file').addEventListener('change', ({ target }) => target.files[0] && readFile(target.files[0]));
+element('file').addEventListener('change', ({ target }) => {
+  if (target.files[0]) readFile(target.files[0]);
+  // The same file can be chosen again.
+  target.value = '';
+});
 element('key').addEventListener('change', showModels);
 element('model').addEventListener('change', listOutputs);
-element('copy').addEventListener('click', () => navigator.clipboard.writeText(element('finals').textContent));
+element('copy').addEventListener('click', copy);
 for (const button of document.querySelectorAll('.download')) {
   button.addEventListener('click', () => download(button.dataset.format));
 }

@@ -1,18 +1,35 @@
 // Takes the samples of the microphone, mixes channels, resamples to 16 kHz and posts pieces of 40 ms.
 //
-// The rate is lowered by a windowed-sinc low-pass filter, so that what is above 8 kHz does not fold back.
+// The rate is lowered by a windowed-sinc low-pass filter, so that what is above 8 kHz does not fold back. Its weights are
+// computed once: a thread that is late loses samples of the microphone.
 
 const TARGET_HZ = 16000;
 const PIECE = 640;
 const HALF_TAPS = 16;
 
+function commonDivisor(a, b) { return b === 0 ? a : commonDivisor(b, a % b); }
+
 class Resampler {
   constructor(rate) {
-    this.step = rate / TARGET_HZ;
-    this.cutoff = Math.min(1, 1 / this.step);
-    this.half = Math.ceil(HALF_TAPS / this.cutoff);
+    const divisor = commonDivisor(rate, TARGET_HZ);
+    // Output `n` lies at input `n * up / down`, so that only `down` different filters are needed.
+    [this.up, this.down] = [rate / divisor, TARGET_HZ / divisor];
+    const cutoff = Math.min(1, TARGET_HZ / rate);
+    this.half = Math.ceil(HALF_TAPS / cutoff);
+    this.filters = Array.from({ length: this.down }, (_, at) => this.filter(at / this.down, cutoff));
     this.buffer = new Float32Array(this.half);
-    this.position = this.half;
+    // The next output, in parts of `1 / down` of an input sample from the start of the buffer.
+    this.position = this.half * this.down;
+  }
+
+  // Weights of the samples from `half` before to `half` after an output that is `fraction` after a sample.
+  filter(fraction, cutoff) {
+    return Float32Array.from({ length: 2 * this.half + 1 }, (_, tap) => {
+      const x = tap - this.half - fraction;
+      const window = Math.abs(x) > this.half ? 0 : 0.5 + 0.5 * Math.cos(Math.PI * x / (this.half + 1));
+      const argument = Math.PI * x * cutoff;
+      return window * cutoff * (argument === 0 ? 1 : Math.sin(argument) / argument);
+    });
   }
 
   // The samples that `input` completes.
@@ -21,26 +38,21 @@ class Resampler {
     all.set(this.buffer);
     all.set(input, this.buffer.length);
     const output = [];
-    while (this.position + this.half < all.length) {
-      output.push(this.at(all, this.position));
-      this.position += this.step;
+    let at = Math.floor(this.position / this.down);
+    while (at + this.half < all.length) {
+      output.push(this.weighted(all, at - this.half, this.filters[this.position % this.down]));
+      this.position += this.up;
+      at = Math.floor(this.position / this.down);
     }
-    const keepFrom = Math.max(0, Math.floor(this.position) - this.half);
+    const keepFrom = Math.max(0, at - this.half);
     this.buffer = all.slice(keepFrom);
-    this.position -= keepFrom;
+    this.position -= keepFrom * this.down;
     return output;
   }
 
-  at(samples, position) {
-    const first = Math.ceil(position - this.half);
+  weighted(samples, first, filter) {
     let sum = 0;
-    for (let index = first; index <= position + this.half; index++) {
-      const x = index - position;
-      const window = 0.5 + 0.5 * Math.cos(Math.PI * x / (this.half + 1));
-      const argument = Math.PI * x * this.cutoff;
-      const sinc = argument === 0 ? 1 : Math.sin(argument) / argument;
-      sum += (samples[index] ?? 0) * window * sinc * this.cutoff;
-    }
+    for (let tap = 0; tap < filter.length; tap++) sum += samples[first + tap] * filter[tap];
     return sum;
   }
 }

@@ -66,7 +66,12 @@ impl Running {
     pub(crate) async fn start_with(config: ServerConfig) -> Self {
         let listen = "127.0.0.1:0".parse().unwrap();
         let models = if config.models.is_empty() { vec![model()] } else { config.models };
-        let config = ServerConfig { models, listen, wyoming_port: Some(0), ..config };
+        let mut limits = config.limits;
+        // A test machine may be busy with other things; the test of overload sets its own limit.
+        if limits.max_queue == Limits::default().max_queue {
+            limits.max_queue = Duration::from_mins(1);
+        }
+        let config = ServerConfig { models, listen, wyoming_port: Some(0), limits, ..config };
         let server = Server::bind(config).await.unwrap();
         let (address, wyoming) = (server.address(), server.wyoming_address().unwrap());
         let (stop, stopped) = oneshot::channel();
@@ -76,8 +81,15 @@ impl Running {
         Self { address, wyoming, stop: Some(stop), finished }
     }
 
-    pub(crate) async fn stop(mut self) {
+    /// Sends the signal to stop; `stop` waits for the end.
+    pub(crate) fn begin_stop(&mut self) {
         self.stop.take().unwrap().send(()).unwrap();
+    }
+
+    pub(crate) async fn stop(mut self) {
+        if self.stop.is_some() {
+            self.begin_stop();
+        }
         tokio::time::timeout(Duration::from_secs(20), self.finished).await.expect("it stops in time").unwrap();
     }
 }

@@ -4,13 +4,15 @@
 //! the time from the moment when the last of these samples was spoken to the reply: what the network's look-ahead
 //! takes is not in it, because it delays what the reply is about, not the reply. Clients and server share the cores.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde::Serialize;
+use srf_audio::{Recording, Samples, Selection};
 use srf_server::{Limits, Server, ServerConfig};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -19,13 +21,17 @@ use tokio_tungstenite::connect_async;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::machine::resident_mb;
-use super::streams::{CHUNK_SAMPLES, RATE_HZ, slope, speech};
+use super::streams::{RATE_HZ, slope, speech};
 use crate::Exit;
 use crate::commands::models::{default_directory, model_directory};
 use crate::printer::Printer;
 
 /// Time of the samples in a message.
 const CHUNK: Duration = Duration::from_millis(100);
+/// Messages per second.
+const CHUNKS_PER_S: usize = 10;
+/// Quiet after each repetition of a recording, so that utterances end.
+const PAUSE_S: f64 = 1.5;
 /// Results may be this late in 99 of 100 cases.
 const MOST_MS: f64 = 300.0;
 /// A search ends here, whatever the machine holds.
@@ -38,6 +44,7 @@ const WARM_UP: Duration = Duration::from_secs(2);
 /// What to do to a server.
 pub(super) struct Load {
     pub(super) dir: Option<PathBuf>,
+    pub(super) recording: Option<PathBuf>,
     pub(super) threads: Option<usize>,
     pub(super) streams: usize,
     pub(super) seconds: f64,
@@ -58,7 +65,7 @@ struct Report {
     /// Of clients and server together.
     first_mb: Option<f64>,
     last_mb: Option<f64>,
-    /// Least squares over the time of measurement.
+    /// Least squares over the last three quarters, when the buffers have reached their size.
     slope_kb_per_minute: Option<f64>,
     first_files: Option<usize>,
     last_files: Option<usize>,
@@ -82,7 +89,7 @@ pub(super) fn run(load: &Load, find: bool, json: bool, out: &Printer) -> anyhow:
         .context("could not start the threads of the clients")?;
     let report = runtime.block_on(async {
         let server = Background::start(load).await?;
-        let sound = Arc::new(bytes_of(&speech(60.0)));
+        let sound = Arc::new(Sound::new(load.recording.as_deref())?);
         let report = if find {
             search(&server.url, &sound, load, json, out).await?
         } else {
@@ -129,7 +136,7 @@ impl Background {
 }
 
 /// The most streams in time: doubles or halves the number until one is in time and its double is not, then bisects.
-async fn search(url: &str, sound: &Arc<Vec<u8>>, load: &Load, json: bool, out: &Printer) -> anyhow::Result<Report> {
+async fn search(url: &str, sound: &Arc<Sound>, load: &Load, json: bool, out: &Printer) -> anyhow::Result<Report> {
     let (mut good, mut bad): (Option<Report>, Option<usize>) = (None, None);
     let mut n = load.streams;
     loop {
@@ -156,45 +163,100 @@ async fn search(url: &str, sound: &Arc<Vec<u8>>, load: &Load, json: bool, out: &
     Ok(best)
 }
 
-/// Samples as clients send them.
-fn bytes_of(samples: &[f32]) -> Vec<u8> {
-    samples.iter().flat_map(|value| ((value * 32_767.0) as i16).to_le_bytes()).collect()
+/// What clients say, as messages of [`CHUNK`].
+struct Sound {
+    rate_hz: u32,
+    messages: Vec<Vec<u8>>,
+}
+
+impl Sound {
+    /// The recording at `path`, or bursts of noise.
+    fn new(path: Option<&Path>) -> anyhow::Result<Self> {
+        let samples = match path {
+            Some(path) => Recording::open(path)?.read(Selection::default())?,
+            None => Samples { rate_hz: RATE_HZ, values: speech(60.0) },
+        };
+        let mut values = samples.to_i16();
+        // Not digital silence, which no microphone gives.
+        let n_pause = (PAUSE_S * f64::from(samples.rate_hz)) as usize;
+        values.extend((0..n_pause).map(|at| (at % 3) as i16 - 1));
+        let n_samples = samples.rate_hz as usize / CHUNKS_PER_S;
+        let message = |values: &[i16]| values.iter().copied().flat_map(i16::to_le_bytes).collect();
+        Ok(Self { rate_hz: samples.rate_hz, messages: values.chunks_exact(n_samples).map(message).collect() })
+    }
+}
+
+/// How many results were how late. Its size does not depend on their number, so that a long run shows only what grows
+/// in the server.
+struct Lateness {
+    /// By tenths of a millisecond; the last one has all that were later.
+    counts: Vec<AtomicU32>,
+}
+
+impl Lateness {
+    const PER_MS: f64 = 10.0;
+
+    fn new() -> Self {
+        let most = (PATIENCE.as_secs_f64() * 1000.0 * Self::PER_MS) as usize;
+        Self { counts: (0..=most).map(|_| AtomicU32::new(0)).collect() }
+    }
+
+    fn add(&self, late: Duration) {
+        let at = (late.as_secs_f64() * 1000.0 * Self::PER_MS) as usize;
+        self.counts[at.min(self.counts.len() - 1)].fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn total(&self) -> usize {
+        self.counts.iter().map(|count| count.load(Ordering::Relaxed) as usize).sum()
+    }
+
+    /// The lateness in ms that `part` of all results stay within; not a number if there are none.
+    fn within_ms(&self, part: f64) -> f64 {
+        let wanted = (self.total() as f64 * part).ceil().max(1.0) as usize;
+        let mut seen = 0;
+        let found = self.counts.iter().position(|count| {
+            seen += count.load(Ordering::Relaxed) as usize;
+            seen >= wanted
+        });
+        found.map_or(f64::NAN, |at| (at + 1) as f64 / Self::PER_MS)
+    }
 }
 
 /// `n` streams for `seconds` after they have all begun.
-async fn measure(url: &str, sound: &Arc<Vec<u8>>, n: usize, seconds: f64) -> Report {
+async fn measure(url: &str, sound: &Arc<Sound>, n: usize, seconds: f64) -> Report {
+    let lateness = Arc::new(Lateness::new());
     let begin = Instant::now() + Duration::from_millis(200);
     let end = begin + WARM_UP + Duration::from_secs_f64(seconds);
     let mut clients = JoinSet::new();
     for index in 0..n {
-        let (url, sound) = (url.to_owned(), Arc::clone(sound));
+        let (url, sound, lateness) = (url.to_owned(), Arc::clone(sound), Arc::clone(&lateness));
         // Streams begin one after the other, at other places of the sound, and send at other times.
         let first = begin + WARM_UP.mul_f64(index as f64 / n as f64);
-        clients.spawn(async move { speak(&url, &sound, 7919 * index, first, begin + WARM_UP, end).await });
+        let times = Times { first, measured: begin + WARM_UP, end };
+        clients.spawn(async move { speak(&url, &sound, 7919 * index, &times, &lateness).await });
     }
     let watching = tokio::spawn(watch(begin + WARM_UP, end));
-    let (mut late_ms, mut errors) = (Vec::new(), Vec::new());
+    let mut errors = Vec::new();
     while let Some(client) = clients.join_next().await {
         match client {
-            Ok(Ok(mut late)) => late_ms.append(&mut late),
+            Ok(Ok(())) => {}
             Ok(Err(error)) => errors.push(format!("{error:#}")),
             Err(error) => errors.push(error.to_string()),
         }
     }
     let samples = watching.await.unwrap_or_default();
-    late_ms.sort_by(f32::total_cmp);
-    let share = |part: f64| late_ms.get((late_ms.len() as f64 * part) as usize).map_or(f64::NAN, |ms| f64::from(*ms));
-    let memory: Vec<(f64, f64)> = samples.iter().filter_map(|s| Some((s.minute, s.mb?))).collect();
+    let later = samples.iter().skip(samples.len() / 4);
+    let memory: Vec<(f64, f64)> = later.filter_map(|s| Some((s.minute, s.mb?))).collect();
     Report {
         what: "serve",
         streams: n,
         seconds,
-        results: late_ms.len(),
+        results: lateness.total(),
         errors: errors.len(),
         error: errors.into_iter().next(),
-        late_median_ms: share(0.5),
-        late_99_ms: share(0.99),
-        late_worst_ms: late_ms.last().map_or(f64::NAN, |ms| f64::from(*ms)),
+        late_median_ms: lateness.within_ms(0.5),
+        late_99_ms: lateness.within_ms(0.99),
+        late_worst_ms: lateness.within_ms(1.0),
         first_mb: samples.first().and_then(|sample| sample.mb),
         last_mb: samples.last().and_then(|sample| sample.mb),
         slope_kb_per_minute: (memory.len() > 2).then(|| 1024.0 * slope(&memory)),
@@ -203,39 +265,38 @@ async fn measure(url: &str, sound: &Arc<Vec<u8>>, n: usize, seconds: f64) -> Rep
     }
 }
 
-/// One client; how late each result was that was due between `measured` and `end`.
-async fn speak(
-    url: &str,
-    sound: &[u8],
-    offset: usize,
+/// When a client begins, from when on its results count, and when it ends.
+struct Times {
     first: Instant,
     measured: Instant,
     end: Instant,
-) -> anyhow::Result<Vec<f32>> {
-    sleep_until(first).await;
+}
+
+/// One client; adds how late each result was that was due while it is measured.
+async fn speak(url: &str, sound: &Sound, offset: usize, times: &Times, lateness: &Lateness) -> anyhow::Result<()> {
+    sleep_until(times.first).await;
     let (mut socket, _) = timeout(PATIENCE, connect_async(url)).await.context("no connection in time")??;
-    let config = format!(r#"{{"config": {{"sample_rate": {RATE_HZ}}}}}"#);
+    let config = format!(r#"{{"config": {{"sample_rate": {}}}}}"#, sound.rate_hz);
     socket.send(Message::text(config)).await?;
-    let (mut due, mut late_ms) = (first + CHUNK, Vec::new());
-    let chunks: Vec<&[u8]> = sound.chunks_exact(2 * CHUNK_SAMPLES).collect();
-    for chunk in chunks.iter().cycle().skip(offset % chunks.len()) {
-        if due > end {
+    let mut due = times.first + CHUNK;
+    for message in sound.messages.iter().cycle().skip(offset % sound.messages.len()) {
+        if due > times.end {
             break;
         }
         sleep_until(due).await;
-        socket.send(Message::binary(chunk.to_vec())).await?;
+        socket.send(Message::binary(message.clone())).await?;
         let reply =
             timeout(PATIENCE, socket.next()).await.context("no reply in time")?.context("the server closed")??;
         let text = reply.to_text().unwrap_or_default();
         ensure!(text.contains("\"partial\"") || text.contains("\"text\""), "the server says: {text}");
-        if due >= measured {
-            late_ms.push(due.elapsed().as_secs_f32() * 1000.0);
+        if due >= times.measured {
+            lateness.add(due.elapsed());
         }
         due += CHUNK;
     }
     socket.send(Message::text(r#"{"eof" : 1}"#)).await?;
     timeout(PATIENCE, socket.next()).await.context("no last reply in time")?.context("the server closed")??;
-    Ok(late_ms)
+    Ok(())
 }
 
 /// Memory and open files of the process at one moment.

@@ -16,7 +16,7 @@ use super::machine::{noise, resident_mb};
 use crate::printer::Printer;
 
 /// 100 ms.
-pub(super) const CHUNK_SAMPLES: usize = 1600;
+const CHUNK_SAMPLES: usize = 1600;
 pub(super) const RATE_HZ: u32 = 16_000;
 /// Audio per stream.
 const CONCURRENT_S: f64 = 20.0;
