@@ -1,6 +1,5 @@
 //! `cargo xtask python`: builds the Python package, installs it into a virtual environment and runs its tests.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -15,9 +14,6 @@ const VENV: &str = "target/python";
 /// What the tests need besides the package.
 const REQUIREMENTS: &str = "bindings/python/tests/requirements.txt";
 
-/// The models inside the package.
-const MODELS: &str = "bindings/python/python/srf/models";
-
 /// Needed as well, but without what they ask for: they would force old versions of numpy on all others.
 const UNBOUND: &[&str] = &["pyctcdecode", "pygtrie"];
 
@@ -25,7 +21,6 @@ const UNBOUND: &[&str] = &["pyctcdecode", "pygtrie"];
 pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     let Some(python) = environment(root)? else { return Ok(()) };
     let python = python.as_path();
-    link_models(root)?;
     pip(root, python, &["--requirement", REQUIREMENTS])?;
     pip(root, python, &[&["--no-deps"], UNBOUND].concat())?;
     // The tests compare with what the command writes. Chosen together, both have the same dependencies; the package
@@ -43,30 +38,6 @@ pub(crate) fn torch(root: &Path) -> anyhow::Result<()> {
     pytest(root, &python, &["bindings/python/tests/torch"])?;
     let status = Command::new(&python).arg("bindings/python/benchmarks/routing.py").current_dir(root).status()?;
     ensure!(status.success(), "the comparison with the layer in PyTorch failed");
-    Ok(())
-}
-
-/// Links the files of models that the package lacks: maturin packs what links to files point to, but does not follow
-/// links to folders.
-fn link_models(root: &Path) -> anyhow::Result<()> {
-    for model in fs::read_dir(root.join("models"))? {
-        let model = model?;
-        let links = root.join(MODELS).join(model.file_name());
-        for file in fs::read_dir(model.path())? {
-            let name = file?.file_name();
-            let link = links.join(&name);
-            if fs::metadata(&link).is_ok() {
-                continue;
-            }
-            fs::create_dir_all(&links)?;
-            let target = Path::new("../../../../../../models").join(model.file_name()).join(&name);
-            #[cfg(unix)]
-            std::os::unix::fs::symlink(&target, &link)?;
-            #[cfg(not(unix))]
-            fs::copy(links.join(&target), &link)?;
-            eprintln!("linked `{}`: commit it", link.strip_prefix(root).unwrap_or(&link).display());
-        }
-    }
     Ok(())
 }
 
