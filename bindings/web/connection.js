@@ -61,7 +61,7 @@ export async function open({ rate, ...settings }, onMessage, onClose) {
       if (message.type === 'done' || message.type === 'error') connection.close();
     };
     listeners.add(listener);
-    worker.postMessage({ type: 'start', url: urlOf(model), rate });
+    worker.postMessage({ type: 'start', url: urlOf(model), rate, options: { phones: settings.output === 'phones' } });
   });
 }
 

@@ -2,6 +2,8 @@
 export interface Options {
   /** Width of the beam; 1 is greedy search. */
   beam?: number;
+  /** Whether a model with words writes its labels instead. */
+  phones?: boolean;
   /** Readings per segment. */
   nBest?: number;
   /** Phrases to favour, each with its score after a colon if it has one. */

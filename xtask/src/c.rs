@@ -7,6 +7,7 @@ use std::process::Command;
 use anyhow::{Context as _, bail, ensure};
 
 use crate::cargo;
+use crate::tools::Tool;
 
 const HEADER: &str = "bindings/c/srf.h";
 
@@ -20,15 +21,14 @@ pub(crate) fn run(root: &Path, args: &[&str]) -> anyhow::Result<()> {
     // Together with the program and the Python package, so that all of them share their dependencies.
     cargo(root, &["build", "--locked", "-p", "srf-cli", "-p", "srf-c", "-p", "srf-python"])?;
     check_header(root, args == ["--write"])?;
-    let Some(compiler) = compiler() else {
-        let missing = "the C programs were not compiled: there is no `cc`";
-        ensure!(!crate::is_ci(), "{missing}");
-        eprintln!("{missing}");
-        return Ok(());
-    };
+    let compiler = Tool { names: &["cc", "gcc", "clang"], args: &["--version"], packages: &["gcc", "libc6-dev"] };
+    let Some(compiler) = compiler.find("the example and the test in C")? else { return Ok(()) };
+    let compiler = compiler.as_str();
     let example = compile(root, compiler, "bindings/c/examples/transcribe.c")?;
     let text = output(root, &example, &[MODEL, RECORDING])?;
-    ensure!(!text.trim().is_empty(), "the example in C wrote nothing for `{RECORDING}`");
+    let srf = root.join("target/debug/srf");
+    let expected = output(root, &srf, &["--quiet", "transcribe", "--model", MODEL, RECORDING])?;
+    ensure!(text == expected, "the example in C wrote `{}`, expected `{}`", text.trim(), expected.trim());
     let misuse = compile(root, compiler, "bindings/c/tests/misuse.c")?;
     output(root, &misuse, &[MODEL])?;
     eprintln!("C: header, example and misuse passed");
@@ -46,11 +46,6 @@ fn check_header(root: &Path, is_written: bool) -> anyhow::Result<()> {
     let is_current = fs::read(&path).is_ok_and(|found| found == made.stdout);
     ensure!(is_current, "`{HEADER}` is not that of the source: run `cargo xtask c --write` and look at the diff");
     Ok(())
-}
-
-fn compiler() -> Option<&'static str> {
-    let runs = |name: &&str| Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success());
-    ["cc", "gcc", "clang"].into_iter().find(runs)
 }
 
 /// Compiles a program and returns where it is.

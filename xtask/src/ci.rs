@@ -5,22 +5,9 @@ use std::time::Instant;
 
 use anyhow::Context as _;
 
-use crate::{api, cargo, clients, examples, licences, tidy};
+use crate::{api, c, cargo, clients, examples, licences, python, tidy, web};
 
-/// The bindings for Python and C are not among them: `cargo xtask python` and `cargo xtask c` check them.
-const LINTS: &[&str] = &[
-    "clippy",
-    "--workspace",
-    "--exclude",
-    "srf-c",
-    "--exclude",
-    "srf-python",
-    "--all-targets",
-    "--locked",
-    "--",
-    "-D",
-    "warnings",
-];
+const LINTS: &[&str] = &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
 
 const STEPS: &[(&str, &[&str])] = &[
     ("formatting", &["fmt", "--all", "--check"]),
@@ -38,6 +25,10 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     for (name, args) in STEPS {
         timed(name, || cargo(root, args))?;
     }
+    // After the tests, whose builds they use again.
+    timed("C", || c::run(root, &[]))?;
+    timed("Python", || python::run(root))?;
+    timed("web", || web::run(root, false))?;
     timed("clients", || clients::run(root))
 }
 

@@ -11,6 +11,7 @@ mod lines;
 mod outside;
 mod python;
 mod tidy;
+mod tools;
 mod web;
 
 use std::path::{Path, PathBuf};

@@ -1,21 +1,18 @@
 //! `cargo xtask python`: builds the Python package, installs it into a virtual environment and runs its tests.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, bail, ensure};
 
 use crate::cargo;
+use crate::tools::{Tool, runs};
 
 /// The environment, kept between runs.
 const VENV: &str = "target/python";
 
 /// What the tests need besides the package.
 const REQUIREMENTS: &str = "bindings/python/tests/requirements.txt";
-
-/// The models inside the package.
-const MODELS: &str = "bindings/python/python/srf/models";
 
 /// Needed as well, but without what they ask for: they would force old versions of numpy on all others.
 const UNBOUND: &[&str] = &["pyctcdecode", "pygtrie"];
@@ -24,19 +21,19 @@ const UNBOUND: &[&str] = &["pyctcdecode", "pygtrie"];
 pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     let Some(python) = environment(root)? else { return Ok(()) };
     let python = python.as_path();
-    link_models(root)?;
     pip(root, python, &["--requirement", REQUIREMENTS])?;
     pip(root, python, &[&["--no-deps"], UNBOUND].concat())?;
-    // The tests compare with what the command writes. Built together, both share their dependencies.
-    cargo(root, &["build", "--locked", "-p", "srf-cli", "-p", "srf-c", "-p", "srf-python"])?;
+    // The tests compare with what the command writes. Chosen together, both have the same dependencies; the package
+    // itself is built by pip.
+    cargo(root, &["build", "--locked", "-p", "srf-cli", "-p", "srf-python", "--bin", "srf"])?;
     install(root, python, "--profile dev --features as-in-workspace")?;
     pytest(root, python, &["bindings/python/tests", "--ignore", "bindings/python/tests/torch"])
 }
 
-/// Runs the tests of `srf.torch`, with PyTorch.
+/// Runs the tests of `srf.torch`, with PyTorch, and that torchaudio's decoder reads our log-probabilities.
 pub(crate) fn torch(root: &Path) -> anyhow::Result<()> {
     let python = environment(root)?.context("there is no Python")?;
-    pip(root, &python, &["--requirement", REQUIREMENTS, "torch"])?;
+    pip(root, &python, &["--requirement", REQUIREMENTS, "torch", "torchaudio"])?;
     install(root, &python, "--release")?;
     pytest(root, &python, &["bindings/python/tests/torch"])?;
     let status = Command::new(&python).arg("bindings/python/benchmarks/routing.py").current_dir(root).status()?;
@@ -44,48 +41,20 @@ pub(crate) fn torch(root: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Links the files of models that the package lacks: maturin packs what links to files point to, but does not follow
-/// links to folders.
-fn link_models(root: &Path) -> anyhow::Result<()> {
-    for model in fs::read_dir(root.join("models"))? {
-        let model = model?;
-        let links = root.join(MODELS).join(model.file_name());
-        for file in fs::read_dir(model.path())? {
-            let name = file?.file_name();
-            let link = links.join(&name);
-            if fs::metadata(&link).is_ok() {
-                continue;
-            }
-            fs::create_dir_all(&links)?;
-            let target = Path::new("../../../../../../models").join(model.file_name()).join(&name);
-            #[cfg(unix)]
-            std::os::unix::fs::symlink(&target, &link)?;
-            #[cfg(not(unix))]
-            fs::copy(links.join(&target), &link)?;
-            eprintln!("linked `{}`: commit it", link.strip_prefix(root).unwrap_or(&link).display());
-        }
-    }
-    Ok(())
-}
-
 /// The interpreter of the environment, which is made if it is not there; `None` without Python.
 fn environment(root: &Path) -> anyhow::Result<Option<PathBuf>> {
     let python = root.join(VENV).join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
     if !runs(&python, &["-m", "pip", "--version"]) {
-        let Some(system) = ["python3", "python"].into_iter().find(|name| runs(Path::new(name), &["--version"])) else {
-            let missing = "the Python package was not tested: there is no `python3`";
-            ensure!(!crate::is_ci(), "{missing}");
-            eprintln!("{missing}");
-            return Ok(None);
+        let tool = Tool {
+            names: &["python3", "python"],
+            args: &["-c", "import ensurepip, venv"],
+            packages: &["python3", "python3-venv"],
         };
-        let status = Command::new(system).args(["-m", "venv", "--clear", VENV]).current_dir(root).status()?;
-        ensure!(status.success(), "`{system} -m venv` failed; on Debian it is in the package `python3-venv`");
+        let Some(system) = tool.find("the tests of the Python package")? else { return Ok(None) };
+        let status = Command::new(&system).args(["-m", "venv", "--clear", VENV]).current_dir(root).status()?;
+        ensure!(status.success(), "`{system} -m venv {VENV}` failed");
     }
     Ok(Some(python))
-}
-
-fn runs(program: &Path, args: &[&str]) -> bool {
-    Command::new(program).args(args).output().is_ok_and(|output| output.status.success())
 }
 
 fn pip(root: &Path, python: &Path, args: &[&str]) -> anyhow::Result<()> {

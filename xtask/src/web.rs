@@ -13,8 +13,12 @@ use std::time::Instant;
 use anyhow::{Context as _, bail, ensure};
 use serde_json::{Value, json};
 
+use crate::tools::Tool;
+
 /// The models that the page offers, the default first.
-const MODELS: [&str; 2] = ["en-phones", "en-digits"];
+const MODELS: [&str; 3] = ["en", "en-phones", "en-digits"];
+/// The model that also transcribes the synthetic recordings, whose voices it knows.
+const MANY: &str = "en-phones";
 /// The files of the page and where they are; the last part of the name is that in the page.
 const FILES: [&str; 10] = [
     "bindings/web/connection.js",
@@ -45,8 +49,8 @@ pub(crate) fn run(root: &Path, only_build: bool) -> anyhow::Result<()> {
 }
 
 fn test(root: &Path, out: &Path) -> anyhow::Result<()> {
-    if program(&["node"], "nodejs")?.is_none() {
-        eprintln!("web: not tested, because `node` is not installed");
+    let node = Tool { names: &["node"], args: &["--version"], packages: &["nodejs"] };
+    if node.find("the tests of the page and its module")?.is_none() {
         return Ok(());
     }
     test_kernels(root)?;
@@ -59,27 +63,11 @@ fn test(root: &Path, out: &Path) -> anyhow::Result<()> {
         &["--test", &test("module.mjs")],
         &[("SRF_WEB", &arguments[0]), ("EXPECTED", &arguments[1])],
     )?;
-    match program(&["chromium", "chromium-browser", "google-chrome"], "chromium")? {
-        None => eprintln!("web: the page was not opened, because `chromium` is not installed"),
-        Some(browser) => command(root, "node", &[&test("browser.mjs"), &browser, &arguments[0], &arguments[1]], &[])?,
-    }
-    Ok(())
-}
-
-/// The first of the programs that is installed; with `CI=true`, one is installed from its package.
-fn program(names: &[&str], package: &str) -> anyhow::Result<Option<String>> {
-    let found = || names.iter().find(|name| runs(name)).map(|name| (*name).to_owned());
-    if found().is_some() || std::env::var("CI").as_deref() != Ok("true") {
-        return Ok(found());
-    }
-    let installed = command(Path::new("/"), "apt-get", &["install", "--yes", package], &[]);
-    installed.with_context(|| format!("`{}` is missing; it is in the package `{package}`", names[0]))?;
-    ensure!(found().is_some(), "`{}` does not run although `{package}` was installed", names[0]);
-    Ok(found())
-}
-
-fn runs(program: &str) -> bool {
-    Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
+    let names = &["chromium", "chromium-browser", "google-chrome"];
+    let chromium = Tool { names, args: &["--version"], packages: &["chromium"] };
+    let Some(browser) = chromium.find("the page in a browser")? else { return Ok(()) };
+    let screenshots = root.join("target/web-tests").display().to_string();
+    command(root, "node", &[&test("browser.mjs"), &browser, &arguments[0], &arguments[1], &screenshots], &[])
 }
 
 /// Compiles the module and puts the page together.
@@ -216,9 +204,11 @@ fn write_expected(root: &Path) -> anyhow::Result<PathBuf> {
     command(root, env!("CARGO"), &[&srf[..], &prepare].concat(), &[])?;
     let mut lines = String::new();
     for model in MODELS {
-        let (model, samples) = (format!("models/{model}"), ["samples/samples.jsonl".to_owned()]);
-        let lists = ["train", "dev", "test"].map(|part| format!("{corpus}/{part}.jsonl"));
-        let lists = if model.ends_with(MODELS[0]) { [&samples[..], &lists].concat() } else { samples.to_vec() };
+        let mut lists = vec!["samples/samples.jsonl".to_owned()];
+        if model == MANY {
+            lists.extend(["train", "dev", "test"].map(|part| format!("{corpus}/{part}.jsonl")));
+        }
+        let model = format!("models/{model}");
         for list in lists {
             let transcribe = ["transcribe", "--quiet", "--model", &model, &list, "--format", "json"];
             let output = Command::new(env!("CARGO")).args(srf).args(transcribe).current_dir(root).output()?;

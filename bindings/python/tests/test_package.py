@@ -46,7 +46,7 @@ def test_the_models_are_those_of_the_project():
     def files(folder):
         return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
-    assert files(PACKAGE / "models") == files(ROOT / "models"), "link new models in bindings/python/python/srf/models"
+    assert files(PACKAGE / "models") == files(ROOT / "models")
 
 
 def test_the_notebook_runs_and_draws(monkeypatch, tmp_path):

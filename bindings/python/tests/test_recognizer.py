@@ -37,7 +37,8 @@ def test_the_text_is_that_of_the_command(recognizer, command, file):
 
 def test_samples_give_what_their_file_gives(recognizer):
     integers, rate = read_wav("samples/woman-1.wav")
-    expected = recognizer.transcribe("samples/woman-1.wav").to_ctm().replace("woman-1", "")
+    # Samples have no name, for which this format has a sign.
+    expected = recognizer.transcribe("samples/woman-1.wav").to_ctm().replace("woman-1", "%")
     floats = integers / 32768
     for samples in [integers, floats, floats.astype(np.float32), np.stack([floats, floats])[1], list(floats)]:
         assert recognizer.transcribe(samples, rate).to_ctm() == expected
@@ -95,30 +96,23 @@ def test_an_item_that_fails_raises_or_is_returned(recognizer):
 
 
 def test_other_threads_run_meanwhile(recognizer):
-    """The GIL is free while we compute: a thread of Python gets to run between two calls that never give it up."""
+    """The GIL is free while we compute: native code that keeps it would stop all other threads until it returns."""
     counted, is_done = 0, threading.Event()
 
     def count():
         nonlocal counted
-        while not is_done.is_set():
+        while not is_done.wait(0.001):
             counted += 1
 
     thread = threading.Thread(target=count)
-    # Long enough that the thread is never switched to by the clock.
-    import sys
-
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(100.0)
-    try:
-        thread.start()
-        before = counted
-        recognizer.transcribe(np.zeros(16000 * 20), 16000)
-        during = counted - before
-    finally:
-        is_done.set()
-        sys.setswitchinterval(interval)
-        thread.join()
-    assert during > 0
+    thread.start()
+    before = counted
+    recognizer.transcribe(np.zeros(16000 * 60), 16000)
+    during = counted - before
+    is_done.set()
+    thread.join()
+    # One or two could also run just before and just after.
+    assert during > 5
 
 
 def test_phrases_hotwords_and_lexicons_decide_what_is_written():

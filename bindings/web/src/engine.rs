@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use srf::audio::Recording;
+use srf::decoding::{Decoding, DecodingError};
 use srf::text::fusion::{DEFAULT_HOTWORD_SCORE, Hotword};
 use srf::{
-    AcceptError, DecoderConfig, EndpointRules, Format, ReadAudioError, ReadModelError, Recognizer, Search, Segment,
-    Selection, StartStreamError, Stream, StreamOptions, Transcript,
+    AcceptError, EndpointRules, Format, ReadAudioError, ReadModelError, Recognizer, Segment, Selection,
+    StartStreamError, Stream, StreamOptions, Transcript,
 };
 
 /// The recogniser and its streams.
@@ -63,7 +64,7 @@ macro_rules! failures {
         })*
     };
 }
-failures!(ReadModelError, ReadAudioError, StartStreamError, AcceptError);
+failures!(ReadModelError, ReadAudioError, StartStreamError, AcceptError, DecodingError);
 
 /// How to decode, as JavaScript writes it; a key that is missing has the value of the command.
 #[derive(Default, Deserialize)]
@@ -71,6 +72,8 @@ failures!(ReadModelError, ReadAudioError, StartStreamError, AcceptError);
 struct Options {
     /// Width of the beam; 1 is greedy. The model's own if it is missing.
     beam: Option<usize>,
+    /// Whether a model with words writes its labels instead.
+    phones: bool,
     /// Readings per segment.
     n_best: Option<usize>,
     /// Phrases to favour, each with its score after a colon if it has one.
@@ -120,19 +123,16 @@ impl Engine {
         };
         let hotwords = Hotword::parse_list(&options.hotwords.join("\n"), DEFAULT_HOTWORD_SCORE);
         let hotwords = hotwords.map_err(|error| Failure::of(&error, None))?;
-        let recognizer = self.recognizer()?;
-        let decoder = recognizer.decoder_with(&hotwords, None).map_err(|error| Failure::of(&error, error.hint()))?;
-        let search = match options.beam {
-            None => decoder.search,
-            Some(1) => Search::Greedy,
-            Some(width) if (2..=srf::words::MAX_BEAM).contains(&width) => Search::Beam { width },
-            Some(width) => {
-                let expected = srf::words::MAX_BEAM;
-                return Err(Failure::new(format!("options: the beam is {width}, expected 1 to {expected}")));
-            }
+        let decoding = Decoding {
+            is_greedy: options.beam == Some(1),
+            writes_labels: options.phones,
+            beam: options.beam,
+            hotwords,
+            ..Decoding::default()
         };
+        let decoder = decoding.decoder(self.recognizer()?)?;
         Ok(StreamOptions {
-            decoder: Some(DecoderConfig { search, ..decoder }),
+            decoder: Some(decoder),
             n_best: options.n_best.unwrap_or(1),
             endpoint: options.endpoints.unwrap_or(true).then(EndpointRules::default),
             has_evidence: options.evidence,

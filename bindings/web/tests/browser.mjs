@@ -1,7 +1,7 @@
 // Opens the page in a headless Chromium: node browser.mjs CHROMIUM FOLDER EXPECTED [SCREENSHOTS]
 //
 // A file and a fake microphone are recognised with the text of the command, nothing is requested after loading, the
-// console stays empty, and the page still works when its server is gone.
+// pictures are drawn, the console stays empty, and the page still works when its server is gone.
 
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -13,15 +13,19 @@ import { Browser } from './chromium.mjs';
 
 const [program, folder, expectedPath, screenshots] = process.argv.slice(2);
 const expected = readFileSync(expectedPath, 'utf8').trim().split('\n').map((line) => JSON.parse(line));
-const sample = expected.find(({ path, model }) => path.includes('woman-1') && model.endsWith('en-phones'));
+const sampleOf = (id) => expected.find(({ path, model }) => path.includes('woman-1') && model === `models/${id}`);
+const sample = sampleOf('en-phones');
 const work = mkdtempSync(join(tmpdir(), 'srf-web-'));
 
 const MAX_RECORDINGS = 3;
 const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.wasm': 'application/wasm', '.json': 'application/json' };
 
+let nServed = 0;
+
 // A server of static files, as simple as they come.
 function serve() {
   const server = createServer(({ url }, response) => {
+    nServed += 1;
     const path = normalize(new URL(url, 'http://localhost').pathname);
     try {
       const file = join(folder, path.endsWith('/') ? `${path}index.html` : path);
@@ -59,6 +63,16 @@ function microphone() {
 const text = "document.getElementById('finals').textContent";
 const isDone = "document.getElementById('status').textContent.startsWith('Done')";
 const isReady = "document.getElementById('status').textContent === 'Ready.' && document.getElementById('model').options.length > 0";
+
+// Chooses a model, or what it writes.
+function choose(page, id, value) {
+  return page.evaluate(`(() => {
+    const list = document.getElementById('${id}');
+    list.value = '${value}';
+    list.dispatchEvent(new Event('change'));
+    if (list.value !== '${value}') throw new Error('there is no ${value} to choose');
+  })()`);
+}
 
 // Recognises the sample as a file that is dropped on the page.
 async function dropFile(page) {
@@ -107,9 +121,10 @@ async function textOf(samples) {
 
 async function takeScreenshots(page) {
   for (const [name, shape] of Object.entries({
-    narrow: { width: 360, height: 800, dark: false },
-    wide: { width: 1280, height: 900, dark: false },
-    dark: { width: 1280, height: 900, dark: true },
+    'narrow-light': { width: 360, height: 800, dark: false },
+    'narrow-dark': { width: 360, height: 800, dark: true },
+    'wide-light': { width: 1280, height: 900, dark: false },
+    'wide-dark': { width: 1280, height: 900, dark: true },
   })) {
     await page.screenshot(shape);
     await dropFile(page);
@@ -136,10 +151,15 @@ async function check(page, server) {
   await page.go(url);
   await page.until(isReady);
   await page.until('navigator.serviceWorker.controller !== null');
-  // The worker of the microphone is the last file that is loaded, when it is first used.
-  const nLoaded = page.requests.length;
-
+  assert.equal(await dropFile(page), sampleOf('en').text, 'words of a file');
+  await choose(page, 'output', 'phones');
+  const phones = await dropFile(page);
+  assert.ok(phones && phones !== sampleOf('en').text, `phones of a file: ${phones}`);
+  await choose(page, 'model', 'en-phones');
   assert.equal(await dropFile(page), sample.text, 'the text of a file');
+  // Everything is loaded now.
+  const [nLoaded, nServedBefore] = [page.requests.length, nServed];
+  assert.equal(await dropFile(page), sample.text, 'the text of the file again');
   const drawn = await page.evaluate(`['spectrogram', 'softmax', 'couplings'].map((id) => {
     const canvas = document.getElementById(id);
     const { data } = canvas.getContext('2d').getImageData(canvas.width / 2, 0, canvas.width / 2, canvas.height);
@@ -148,14 +168,17 @@ async function check(page, server) {
   drawn.forEach((nColours) => assert.ok(nColours > 10, `pictures of ${drawn} colours`));
 
   await checkMicrophone(page);
+  // The page asks for the worklet of the microphone when it is first used, and the service worker has it.
   const later = page.requests.slice(nLoaded).filter((request) => !request.endsWith('/worklet.js'));
   assert.deepEqual(later, [], 'requests after loading');
+  assert.equal(nServed, nServedBefore, 'requests that reached the server after loading');
 
   // Without the server.
   server.closeAllConnections();
   await new Promise((resolve) => server.close(resolve));
   await page.go(url);
   await page.until(isReady);
+  await choose(page, 'model', 'en-phones');
   assert.equal(await dropFile(page), sample.text, 'the text of a file without a network');
   assert.deepEqual(page.problems, [], 'messages on the console');
 }

@@ -35,7 +35,8 @@ function samplesOf(path) {
   return Float32Array.from({ length: (bytes.length - 44) / 2 }, (_, at) => bytes.readInt16LE(44 + 2 * at) / 32768);
 }
 
-const sample = expected.find(({ path }) => path.includes('woman-1'));
+const sampleOf = (id) => expected.find(({ path, model }) => path.includes('woman-1') && model === `models/${id}`);
+const sample = sampleOf('en-phones');
 
 test('transcripts equal those of the command', async () => {
   assert.ok(expected.length >= 104, `${expected.length} recordings, expected the samples and 100 others`);
@@ -52,7 +53,7 @@ test('transcripts equal those of the command', async () => {
 });
 
 test('confidences are those of the command, but for rounding', async () => {
-  for (const { path, model, segments } of expected.slice(0, 8)) {
+  for (const { path, model, segments } of expected.slice(0, 12)) {
     const found = (await recognizerOf(model)).transcribeFile(readFileSync(path), path);
     const confidences = (list) => list.flatMap(({ tokens }) => tokens.map(({ confidence }) => confidence));
     const other = confidences(segments);
@@ -118,6 +119,18 @@ test('formats and options', async () => {
   assert.equal(transcript.segments[0].alternatives.length, 2);
   assert.ok(transcript.segments[0].tokens[0].evidence.posterior > 0);
   assert.throws(() => transcript.format('docx'), /unknown format `docx`, expected one of .*\bsrt\b/);
+});
+
+test('a model with words writes words, or its labels', async () => {
+  const { path, model, text } = sampleOf('en');
+  const recognizer = await recognizerOf(model);
+  assert.ok(recognizer.info.writesWords);
+  const samples = samplesOf(path);
+  const words = recognizer.transcribe(samples, 16000);
+  assert.equal(words.text, text);
+  assert.ok(words.segments[0].words.length > 0);
+  const labels = recognizer.transcribe(samples, 16000, { phones: true }).text.split(' ');
+  assert.ok(labels.length > words.text.split(' ').length && labels.every((label) => recognizer.info.labels.includes(label)));
 });
 
 test('bad input is an error with a message', async () => {
