@@ -97,6 +97,7 @@ impl Decoding {
             beam: self.beam.unwrap_or(usual.beam),
             alpha: self.alpha.unwrap_or(usual.alpha),
             beta: self.beta.unwrap_or(usual.beta),
+            ..usual
         };
         if !(1..=MAX_BEAM).contains(&settings.beam) {
             return Err(DecodingError::Beam { found: settings.beam, most: MAX_BEAM });

@@ -82,6 +82,10 @@ pub(crate) fn segment(
         result.evidence = record.evidence(token, &shared.labels);
         result.delay = record.delay(token.start_slice);
     }
+    if let (Some(_), Some(words)) = (lexicon, &shared.words) {
+        let confidences = segment.words.iter_mut().filter_map(|word| word.confidence.as_mut());
+        confidences.for_each(|confidence| *confidence = words.settings().confidence.apply(*confidence));
+    }
     begin_at(record.origin_s(), &mut segment);
     Some(segment)
 }

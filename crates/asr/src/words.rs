@@ -3,7 +3,7 @@
 //! | file of the model directory | holds |
 //! |---|---|
 //! | `words.bin` | the lexicon and the n-gram model ([`srf_text::word_model`]) |
-//! | `decoding.json` | `{"alpha": 0.5, "beta": 1.0, "beam": 100}`; optional |
+//! | `decoding.json` | `{"alpha": 0.5, "beta": 1.0, "beam": 100, "confidence": {"scale": 1.0, "shift": 0.0}}`; optional |
 //!
 //! ```
 //! use srf::text::fusion::{Hotword, Lexicon};
@@ -43,6 +43,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use srf_base::files;
+use srf_text::calibration::Calibration;
 use srf_text::decode::{DEFAULT_BEAM, DecoderConfig, Search};
 use srf_text::fusion::{Fusion, FusionError, Hotword, Language, Level, Phrases, Sources};
 use srf_text::labels::LabelSet;
@@ -66,18 +67,42 @@ pub struct WordSettings {
     pub beta: f64,
     /// Width of the beam.
     pub beam: usize,
+    /// Correction of the confidences of words.
+    #[serde(with = "calibration")]
+    pub confidence: Calibration,
+}
+
+/// A correction of confidences as it is in files.
+mod calibration {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use srf_text::calibration::Calibration;
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Fields {
+        scale: f64,
+        shift: f64,
+    }
+
+    pub(super) fn serialize<S: Serializer>(calibration: &Calibration, to: S) -> Result<S::Ok, S::Error> {
+        Fields { scale: calibration.scale, shift: calibration.shift }.serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Calibration, D::Error> {
+        Fields::deserialize(from).map(|Fields { scale, shift }| Calibration { scale, shift })
+    }
 }
 
 impl Default for WordSettings {
     fn default() -> Self {
-        Self { alpha: 0.5, beta: 1.0, beam: DEFAULT_BEAM }
+        Self { alpha: 0.5, beta: 1.0, beam: DEFAULT_BEAM, confidence: Calibration::default() }
     }
 }
 
 impl WordSettings {
     /// Whether the numbers can be used; the message says which one cannot.
     fn check(&self) -> Result<(), String> {
-        let Self { alpha, beta, beam } = *self;
+        let Self { alpha, beta, beam, confidence: Calibration { scale, shift } } = *self;
         if !(0.0..=100.0).contains(&alpha) {
             return Err(format!("alpha is {alpha}, expected 0 to 100"));
         }
@@ -86,6 +111,11 @@ impl WordSettings {
         }
         if !(1..=MAX_BEAM).contains(&beam) {
             return Err(format!("beam is {beam}, expected 1 to {MAX_BEAM}"));
+        }
+        if !((0.0..=20.0).contains(&scale) && (-20.0..=20.0).contains(&shift)) {
+            return Err(format!(
+                "confidence is {scale}, {shift}, expected a scale from 0 to 20, a shift from -20 to 20"
+            ));
         }
         Ok(())
     }
@@ -276,7 +306,7 @@ pub fn write(dir: &Path, words: &[u8]) -> Result<PathBuf, WordsError> {
 pub fn write_settings(dir: &Path, settings: &WordSettings) -> Result<PathBuf, WordsError> {
     let path = dir.join(SETTINGS);
     settings.check().map_err(|message| WordsError::Settings { path: path.clone(), message })?;
-    let text = serde_json::to_string(settings).expect("three numbers have a JSON form") + "\n";
+    let text = serde_json::to_string(settings).expect("numbers have a JSON form") + "\n";
     write_file(path, text.as_bytes())
 }
 

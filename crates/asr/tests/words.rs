@@ -13,6 +13,7 @@ use srf::verify::{chunkings, compare};
 use srf::words::{WordSettings, read, write, write_settings};
 use srf::{DecoderConfig, Recognizer, Segment, StreamOptions};
 use srf_model::config::Cmvn;
+use srf_text::calibration::Calibration;
 use srf_text::fusion::{Hotword, Lexicon, Phrases};
 use srf_text::labels::{LabelSet, Units};
 use srf_text::lm::{Limits, NgramModel};
@@ -54,15 +55,27 @@ fn text(recognizer: &Recognizer, options: &StreamOptions) -> String {
 fn a_directory_with_words_writes_words_and_phones_on_request() {
     let dir = tempfile::tempdir().unwrap();
     directory(dir.path());
-    write_settings(dir.path(), &WordSettings { alpha: 0.25, beta: 0.5, beam: 30 }).unwrap();
+    let settings = WordSettings { alpha: 0.25, beta: 0.5, beam: 30, ..WordSettings::default() };
+    write_settings(dir.path(), &settings).unwrap();
     let recognizer = Recognizer::open(dir.path()).unwrap();
-    assert_eq!(*recognizer.words().unwrap().settings(), WordSettings { alpha: 0.25, beta: 0.5, beam: 30 });
+    assert_eq!(*recognizer.words().unwrap().settings(), settings);
     let heard = segments(&recognizer, &StreamOptions::default());
     let spoken: Vec<&str> = heard.iter().flat_map(|segment| &segment.words).map(|word| word.text.as_str()).collect();
     assert!(2 < spoken.len(), "{spoken:?}");
     assert!(spoken.iter().all(|word| LEXICON.lines().any(|line| line.starts_with(&format!("{word} ")))), "{spoken:?}");
     for word in heard.iter().flat_map(|segment| &segment.words) {
         assert!(word.start_s < word.end_s && 0.0 < word.confidence.unwrap() && word.confidence.unwrap() <= 1.0);
+    }
+    let confidence = Calibration { scale: 0.5, shift: -1.0 };
+    write_settings(dir.path(), &WordSettings { confidence, ..settings }).unwrap();
+    let corrected = segments(&Recognizer::open(dir.path()).unwrap(), &StreamOptions::default());
+    for (before, after) in heard.iter().zip(&corrected) {
+        let words = before.words.iter().zip(&after.words);
+        assert!(
+            words.clone().all(|(b, a)| a.confidence == b.confidence.map(|c| confidence.apply(c)) && a.text == b.text)
+        );
+        assert!(words.clone().any(|(before, after)| before.confidence != after.confidence));
+        assert_eq!((&before.tokens, before.confidence), (&after.tokens, after.confidence), "only words are corrected");
     }
     let phones = StreamOptions { decoder: Some(DecoderConfig::default()), ..StreamOptions::default() };
     let phones = text(&recognizer, &phones);

@@ -421,6 +421,8 @@ fn align_and_gop_take_a_text_a_transcript_a_lexicon_or_a_manifest() {
         printed(dir.path(), &["align", "a.wav", "--transcript", "said.txt", "--lexicon", "words.txt", "-f", "ctm"]);
     let words: Vec<&str> = ctm.lines().filter_map(|line| line.split_whitespace().nth(4)).collect();
     assert_eq!(words, ["key", "spa"], "{ctm}");
+    let ctm = printed(dir.path(), &["align", "a.wav", "--text", "Key keys", "--lexicon", "cmudict", "-f", "ctm"]);
+    assert_eq!(ctm.lines().count(), 2, "{ctm}");
     put(
         "list.jsonl",
         "{\"audio_filepath\": \"a.wav\", \"text\": \"k iy\"}\n{\"audio_filepath\": \"b.wav\", \"text\": \"k zz\"}\n",
@@ -433,6 +435,11 @@ fn align_and_gop_take_a_text_a_transcript_a_lexicon_or_a_manifest() {
     assert_eq!(labels.len(), 2);
     assert!(labels.iter().all(|label| (0.0..=100.0).contains(&label["score"].as_f64().unwrap())));
     assert!(printed(dir.path(), &["gop", "a.wav", "--text", "s aa"]).starts_with("a: "));
+    let measured = printed(dir.path(), &["gop", "a.wav", "--text", "s aa k iy s aa k iy", "--replace", "2", "--json"]);
+    let measured: serde_json::Value = serde_json::from_str(&measured).unwrap();
+    assert_eq!(measured["labels"], 8);
+    assert!((1..8).contains(&measured["replaced"].as_u64().unwrap()), "{measured}");
+    assert!((0.0..=1.0).contains(&measured["auc"].as_f64().unwrap()), "{measured}");
     assert_eq!(srf(dir.path(), &["align", "a.wav"]).status.code(), Some(2));
     assert_eq!(srf(dir.path(), &["gop", "a.wav", "--text", " "]).status.code(), Some(1));
     let long = "aa b ".repeat(500);

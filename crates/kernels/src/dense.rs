@@ -135,6 +135,10 @@ pub struct View<'a, E> {
 }
 
 impl<E> View<'_, E> {
+    fn transposed(self) -> Self {
+        Self { data: self.data, row: self.col, col: self.row }
+    }
+
     fn holds(&self, n_rows: usize, n_cols: usize) -> bool {
         n_rows == 0 || n_cols == 0 || (n_rows - 1) * self.row + (n_cols - 1) * self.col < self.data.len()
     }
@@ -162,43 +166,59 @@ pub fn product_into<E: Element>(
     let [m, n, k] = shape;
     let holds = n <= row && View { data: out, row, col: 1 }.holds(m, n);
     assert!(a.holds(m, k) && b.holds(k, n) && holds, "product: {m} x {k} by {k} x {n} beyond a slice");
-    multiply(shape, a, b, adds, out, row);
+    E::multiply(shape, a, b, adds, out, row);
 }
 
-/// [`product_into`] after its checks.
+/// [`product_into`] after its checks, by the `gemm` crates.
 #[cfg(not(target_arch = "wasm32"))]
-fn multiply<E: Element>([m, n, k]: [usize; 3], a: View<'_, E>, b: View<'_, E>, adds: bool, out: &mut [E], row: usize) {
-    let strides = [a.col, a.row, b.col, b.row].map(|stride| stride as isize);
-    let kept = if adds { E::ONE } else { E::ZERO };
+pub(crate) fn multiply_fast(
+    [m, n, k]: [usize; 3],
+    a: View<'_, f32>,
+    b: View<'_, f32>,
+    adds: bool,
+    out: &mut [f32],
+    row: usize,
+) {
+    // Its kernels write columns, so that rows are computed as the transposed product.
+    let ([m, n], [out_row, out_col], [a, b]) =
+        if 1 < row { ([n, m], [1, row], [b.transposed(), a.transposed()]) } else { ([m, n], [row, 1], [a, b]) };
+    let kept = if adds { 1.0 } else { 0.0 };
     // SAFETY: BOUNDS, the three matrices lie inside their slices as asserted.
     unsafe {
-        gemm::gemm(
+        gemm_f32::gemm::f32::get_gemm_fn()(
             m,
             n,
             k,
             out.as_mut_ptr(),
-            1,
-            row as isize,
+            out_col as isize,
+            out_row as isize,
             adds,
             a.data.as_ptr(),
-            strides[0],
-            strides[1],
+            a.col as isize,
+            a.row as isize,
             b.data.as_ptr(),
-            strides[2],
-            strides[3],
+            b.col as isize,
+            b.row as isize,
             kept,
-            E::ONE,
+            1.0,
             false,
             false,
             false,
-            gemm::Parallelism::None,
+            gemm_common::Parallelism::None,
         );
     }
 }
 
-/// [`product_into`] after its checks, as loops: `gemm` has no vectors for WebAssembly and is large.
-#[cfg(target_arch = "wasm32")]
-fn multiply<E: Element>([m, n, k]: [usize; 3], a: View<'_, E>, b: View<'_, E>, adds: bool, out: &mut [E], row: usize) {
+/// [`product_into`] after its checks, as loops: for gradient checks in double precision, and for WebAssembly, where
+/// `gemm` has no vectors and is large.
+pub(crate) fn multiply_plain<E: Element>(
+    [m, n, k]: [usize; 3],
+    a: View<'_, E>,
+    b: View<'_, E>,
+    adds: bool,
+    out: &mut [E],
+    row: usize,
+) {
     for (i, out) in out.chunks_mut(row.max(1)).take(m).enumerate() {
         let out = &mut out[..n];
         if !adds {

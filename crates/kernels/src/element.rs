@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};
 
+use crate::dense::{self, View};
 use crate::table::{self, Kernels};
 use crate::{BLOCK, simd};
 
@@ -51,6 +52,10 @@ pub trait Element:
     fn exp_lanes(lanes: &mut [Self; BLOCK]);
     /// Neither infinite nor NaN.
     fn is_finite(self) -> bool;
+
+    /// Writes (or adds) a product whose sizes were checked; see [`product_into`](crate::dense::product_into).
+    #[doc(hidden)]
+    fn multiply(shape: [usize; 3], a: View<'_, Self>, b: View<'_, Self>, adds: bool, out: &mut [Self], row: usize);
 
     /// Every implementation that this machine can run, the definition (`scalar`) first and the fastest last.
     fn rows() -> &'static [Kernels<Self>];
@@ -106,6 +111,13 @@ impl Element for f32 {
         lanes.iter_mut().for_each(|x| *x = simd::exp(*x));
     }
 
+    fn multiply(shape: [usize; 3], a: View<'_, Self>, b: View<'_, Self>, adds: bool, out: &mut [Self], row: usize) {
+        #[cfg(not(target_arch = "wasm32"))]
+        dense::multiply_fast(shape, a, b, adds, out, row);
+        #[cfg(target_arch = "wasm32")]
+        dense::multiply_plain(shape, a, b, adds, out, row);
+    }
+
     fn rows() -> &'static [Kernels<Self>] {
         table::rows_f32()
     }
@@ -121,6 +133,10 @@ impl Element for f64 {
     #[inline(always)]
     fn exp_lanes(lanes: &mut [Self; BLOCK]) {
         lanes.iter_mut().for_each(|x| *x = x.exp());
+    }
+
+    fn multiply(shape: [usize; 3], a: View<'_, Self>, b: View<'_, Self>, adds: bool, out: &mut [Self], row: usize) {
+        dense::multiply_plain(shape, a, b, adds, out, row);
     }
 
     fn rows() -> &'static [Kernels<Self>] {

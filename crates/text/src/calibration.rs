@@ -86,6 +86,30 @@ pub fn expected_calibration_error(judged: &[Judged]) -> Option<f64> {
     (!judged.is_empty()).then(|| sum / judged.len() as f64)
 }
 
+/// Area under the ROC curve: how often a right one has the higher score than a wrong one (ties count half).
+///
+/// 1 if scores separate right from wrong, 0.5 if they say nothing; `None` if all are right or all are wrong.
+///
+/// ```
+/// use srf_text::calibration::area_under_roc;
+///
+/// let judged = [(0.9, true), (0.4, true), (0.4, false), (0.1, false)];
+/// assert_eq!(area_under_roc(&judged), Some(0.875));
+/// ```
+pub fn area_under_roc(judged: &[Judged]) -> Option<f64> {
+    let mut sorted = judged.to_vec();
+    sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (mut n_wrong, mut n_right, mut n_ordered) = (0.0, 0.0, 0.0);
+    for tied in sorted.chunk_by(|a, b| a.0 == b.0) {
+        let right = tied.iter().filter(|(_, is_right)| *is_right).count() as f64;
+        let wrong = tied.len() as f64 - right;
+        n_ordered += right * (n_wrong + wrong / 2.0);
+        n_right += right;
+        n_wrong += wrong;
+    }
+    (0.0 < n_right && 0.0 < n_wrong).then(|| n_ordered / (n_right * n_wrong))
+}
+
 /// Makes confidences mean what they say: `sigmoid(scale * logit(confidence) + shift)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Calibration {
@@ -126,6 +150,9 @@ impl Calibration {
 
     /// A confidence that means what it says.
     pub fn apply(&self, confidence: f32) -> f32 {
+        if *self == Self::default() {
+            return confidence;
+        }
         sigmoid(self.scale * logit(confidence) + self.shift) as f32
     }
 
@@ -179,6 +206,25 @@ mod tests {
         let judged = [(0.95, true), (0.95, false), (0.15, false), (0.15, false)];
         assert!((expected_calibration_error(&judged).unwrap() - (0.5 * 0.45 + 0.5 * 0.15)).abs() < 1e-6);
         assert_eq!(expected_calibration_error(&[]), None);
+    }
+
+    #[test]
+    fn the_area_counts_pairs_in_the_right_order() {
+        let judged = [(0.3, true), (0.8, false), (0.8, true), (0.1, false), (0.9, true), (0.3, false)];
+        let mut n_ordered = 0.0;
+        for (right, _) in judged.iter().filter(|(_, is_right)| *is_right) {
+            for (wrong, _) in judged.iter().filter(|(_, is_right)| !is_right) {
+                n_ordered += if wrong < right {
+                    1.0
+                } else if wrong == right {
+                    0.5
+                } else {
+                    0.0
+                };
+            }
+        }
+        assert_eq!(area_under_roc(&judged), Some(n_ordered / 9.0));
+        assert_eq!(area_under_roc(&judged[..1]), None);
     }
 
     #[test]

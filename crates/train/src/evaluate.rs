@@ -4,6 +4,7 @@
 //! reported and left out of every figure.
 
 pub mod files;
+pub mod pronunciation;
 pub mod scoring;
 pub mod summary;
 pub mod tune;

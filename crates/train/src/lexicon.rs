@@ -32,6 +32,36 @@ pub struct MadeLexicon {
     pub n_unknown: usize,
 }
 
+/// How words are pronounced: by CMU's dictionary, and by letter-to-sound rules where it does not have them.
+pub struct Pronouncer {
+    rules: Rules,
+    mapping: Option<PhoneMapping>,
+}
+
+impl Pronouncer {
+    /// Pronounces in the phones of a model.
+    pub fn new(labels: &LabelSet) -> Self {
+        Self { rules: Rules::new(), mapping: fitting_mapping(labels) }
+    }
+
+    /// The usual pronunciation of a word; `None` for words of another script.
+    ///
+    /// ```
+    /// use srf_text::cmudict::PHONES;
+    /// use srf_text::labels::{LabelSet, Units};
+    ///
+    /// let pronouncer = srf_train::lexicon::Pronouncer::new(&LabelSet::new(Units::Phones, PHONES)?);
+    /// assert_eq!(pronouncer.phones("speech").unwrap(), ["s", "p", "iy", "ch"]);
+    /// assert_eq!(pronouncer.phones("привет"), None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn phones(&self, word: &str) -> Option<Vec<&'static str>> {
+        let known = CmuDict::get().pronunciations(word).next();
+        let phones = known.unwrap_or_else(|| self.rules.phones(word));
+        (!phones.is_empty()).then(|| mapped(self.mapping, phones))
+    }
+}
+
 /// The words of CMU's dictionary and of `language` in the phones of `labels`.
 pub fn from_cmudict(labels: &LabelSet, language: &NgramModel, options: LexiconOptions) -> MadeLexicon {
     let dictionary = CmuDict::get();
@@ -75,7 +105,7 @@ fn fitting_mapping(labels: &LabelSet) -> Option<PhoneMapping> {
     all.into_iter().find(|mapping| mapping.labels().symbols() == labels.symbols())
 }
 
-fn mapped(mapping: Option<PhoneMapping>, phones: Vec<&str>) -> Vec<&str> {
+fn mapped<'a>(mapping: Option<PhoneMapping>, phones: Vec<&'a str>) -> Vec<&'a str> {
     match mapping {
         Some(mapping) => phones.into_iter().filter_map(|phone| mapping.map(phone).written()).collect(),
         None => phones,

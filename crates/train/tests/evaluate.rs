@@ -188,7 +188,7 @@ fn tuning_counts_as_evaluation_does_and_finds_the_fewest_errors() {
     let recognizer = with_words();
     let mut utterances: Vec<Utterance> = (0..6).map(|number| utterance(dir.path(), number)).collect();
     // What one choice of weights writes is the reference, so that this choice has no errors.
-    let right = WordSettings { alpha: 0.9, beta: 3.0, beam: 20 };
+    let right = WordSettings { alpha: 0.9, beta: 3.0, beam: 20, ..WordSettings::default() };
     let options = |settings: &WordSettings| EvaluateOptions {
         decoder: recognizer.decoder_of(settings).unwrap().unwrap(),
         scoring: Scoring::default(),
@@ -199,12 +199,19 @@ fn tuning_counts_as_evaluation_does_and_finds_the_fewest_errors() {
         utterance.text = "aa".to_owned();
     }
     let tuner = Tuner::new(&recognizer, &utterances, &Unwatched).unwrap();
-    let start = WordSettings { alpha: 0.1, beta: -3.0, beam: 20 };
-    for settings in [start, right, WordSettings { alpha: 0.5, beta: 0.0, beam: 3 }] {
+    let start = WordSettings { alpha: 0.1, beta: -3.0, ..right };
+    for settings in [start, right, WordSettings { alpha: 0.5, beta: 0.0, beam: 3, ..right }] {
         let expected = evaluate(&recognizer, &utterances, &options(&settings), &Unwatched);
         assert_eq!((expected.units, expected.rates.len()), (Units::Words, 2));
         assert_eq!(tuner.errors(&settings).unwrap(), expected.rate().system.counts(), "{settings:?}");
     }
+    let plain = evaluate(&recognizer, &utterances, &options(&start), &Unwatched);
+    let confidence = tuner.calibration(&start).unwrap();
+    let words = recognizer.words().unwrap().model().clone();
+    let calibrated = recognizer.clone().with_words(words, WordSettings { confidence, ..start }).unwrap();
+    let better = evaluate(&calibrated, &utterances, &options(&start), &Unwatched);
+    let nce = |evaluation: &Evaluation| evaluation.rate().confidences.as_ref().unwrap().nce.unwrap();
+    assert!(nce(&plain) < nce(&better), "{} {}", nce(&plain), nce(&better));
     let grid = Grid { alphas: vec![0.1, 0.5, 0.9], betas: vec![-3.0, 0.0, 3.0] };
     let mut tried = Vec::new();
     let (best, counts) = tuner.search(&grid, start, &mut |settings, counts| tried.push((*settings, *counts))).unwrap();

@@ -7,27 +7,34 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail, ensure};
 use rayon::prelude::*;
 use serde::Serialize;
+use serde_json::json;
 use srf::Recognizer;
 use srf::align::Said;
 use srf_audio::bulk::Utterance;
 use srf_audio::features::cmvn::CmvnStats;
+use srf_text::cmudict;
 use srf_text::labels::{LabelSet, Units};
 use srf_text::output::{Format, Segment, Transcript, Word};
 use srf_train::corpus::manifest;
+use srf_train::evaluate::pronunciation::{Detection, Replacement};
+use srf_train::lexicon::Pronouncer;
 
 use super::recognition::{ModelArgs, read_text};
 use super::transcribe::files::{Sink, keep_on};
+use super::words::CMUDICT;
 use crate::Exit;
 use crate::printer::Printer;
 
 /// Find when each label of a transcript was spoken
 ///
-/// The transcript is written in the labels of the model (phones or characters), or in words with `--lexicon`.
+/// The transcript is written in the labels of the model (phones or characters) or in words, which a lexicon turns into
+/// labels.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  srf align talk.wav --text 'hh ah l ow' > talk.TextGrid
-  srf align talk.wav --transcript talk.txt --lexicon cmudict.txt --format ctm
+  srf align talk.wav --text 'hello world' > talk.TextGrid
+  srf align talk.wav --text 'hh ah l ow' --format ctm
+  srf align talk.wav --transcript talk.txt --lexicon quechua.txt
   srf align data/timit/test.jsonl --format ctm > aligned.ctm
   srf align data/timit/test.jsonl --out grids/")]
 pub(crate) struct Args {
@@ -52,12 +59,16 @@ pub(crate) struct Args {
 /// another label or none, summed over all alignments. 100: nothing else is plausible; 50: something else is as
 /// probable; near 0: the label was omitted or replaced. The last two columns are the most probable alternative (`-`
 /// for none) and its probability.
+///
+/// `--replace` measures how well the scores of a model find wrong labels: it replaces labels of right transcripts at
+/// random and prints the area under the ROC curve (1: all wrong labels score below all right ones; 0.5: chance).
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
+  srf gop talk.wav --text 'hello world'
   srf gop talk.wav --text 'hh ah l ow'
-  srf gop talk.wav --transcript talk.txt --lexicon cmudict.txt
-  srf gop data/learners.jsonl --json > scores.jsonl")]
+  srf gop data/learners.jsonl --json > scores.jsonl
+  srf gop data/libri/test.jsonl --replace 20")]
 pub(crate) struct GopArgs {
     #[command(flatten)]
     reference: ReferenceArgs,
@@ -68,6 +79,14 @@ pub(crate) struct GopArgs {
     /// Print JSON instead of text, one object per recording
     #[arg(long)]
     json: bool,
+
+    /// Replace one label in N by another one at random, and print how well the scores find them
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..))]
+    replace: Option<u64>,
+
+    /// Seed of --replace
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "replace")]
+    seed: u64,
 }
 
 /// Recordings and their transcripts.
@@ -85,7 +104,8 @@ struct ReferenceArgs {
     #[arg(long, value_name = "FILE")]
     transcript: Option<PathBuf>,
 
-    /// Pronunciations for transcripts in words: `word label label ...` lines; the first entry of a word is used
+    /// Pronunciations for transcripts in words: `cmudict`, or a file of `word label label ...` lines; the first entry of a
+    /// word is used [default: cmudict for texts that are not in the phones of the model]
     #[arg(long, value_name = "FILE")]
     lexicon: Option<PathBuf>,
 }
@@ -115,9 +135,13 @@ pub(crate) fn run(args: Args, out: &Printer) -> anyhow::Result<Exit> {
 }
 
 pub(crate) fn run_gop(args: GopArgs, out: &Printer) -> anyhow::Result<Exit> {
-    let GopArgs { reference, model, json } = args;
+    let GopArgs { reference, model, json, replace, seed } = args;
     let recognizer = model.open()?;
     let (referenced, mut n_problems) = reference.resolve(recognizer.labels(), out)?;
+    if let Some(one_in) = replace {
+        n_problems += show_detection(&recognizer, &referenced, Replacement { one_in, seed }, json, out)?;
+        return Ok(if n_problems == 0 { Exit::Done } else { Exit::Problems });
+    }
     let scored = for_each_in_parallel("gop", &recognizer, &referenced, out, |item, statistics| {
         Ok(recognizer.pronunciation(&item.utterance, &item.classes, statistics)?)
     });
@@ -130,6 +154,42 @@ pub(crate) fn run_gop(args: GopArgs, out: &Printer) -> anyhow::Result<Exit> {
         keep_on(printed, &mut n_problems, |problem| out.problem(problem))?;
     }
     Ok(if n_problems == 0 { Exit::Done } else { Exit::Problems })
+}
+
+/// Prints how well scores find replaced labels. Returns the number of problems.
+fn show_detection(
+    recognizer: &Recognizer,
+    referenced: &[Referenced],
+    replacement: Replacement,
+    json: bool,
+    out: &Printer,
+) -> anyhow::Result<usize> {
+    let labels = recognizer.labels();
+    let replaceable: Vec<usize> =
+        (1..labels.n_classes() - 1).filter(|class| Some(*class) != labels.end_of_sentence()).collect();
+    let detected = for_each_in_parallel("gop", recognizer, referenced, out, |item, statistics| {
+        let log_probs = recognizer.log_probs(&item.utterance, statistics)?;
+        let replaced = replacement.apply(&item.utterance.id, &item.classes, &replaceable);
+        Detection::of(recognizer, &log_probs, &replaced).with_context(|| item.utterance.id.clone())
+    });
+    let (mut all, mut n_problems) = (Detection::default(), 0);
+    for result in detected {
+        let added = result.map(|detection| all.add(detection));
+        keep_on(added, &mut n_problems, |problem| out.problem(problem))?;
+    }
+    let [n_labels, n_replaced] = all.counts();
+    let (Some(area), Some(ratio_area)) = (all.area(), all.ratio_area()) else {
+        bail!("{n_replaced} of {n_labels} labels were replaced: give more utterances, or another --replace");
+    };
+    if json {
+        let (labels, replaced) = (n_labels, n_replaced);
+        out.line(json!({ "labels": labels, "replaced": replaced, "auc": area, "auc_log_ratio": ratio_area }))?;
+    } else {
+        out.line(format_args!("{n_labels} labels, {n_replaced} of them replaced"))?;
+        out.line(format_args!("area under the ROC curve: {area:.4}"))?;
+        out.line(format_args!("  of the mean log posterior ratio, from the same network: {ratio_area:.4}"))?;
+    }
+    Ok(n_problems)
 }
 
 /// Calls `work` for every recording with the statistics of its speaker, on all threads and with a progress bar.
@@ -237,11 +297,11 @@ impl ReferenceArgs {
     /// All utterances whose transcript can be written in `labels`, and the number of problems, which are reported.
     fn resolve(self, labels: &LabelSet, out: &Printer) -> anyhow::Result<(Vec<Referenced>, usize)> {
         let Self { inputs, text, transcript, lexicon } = self;
-        let lexicon = lexicon.map(|path| read_text(&path)).transpose()?.map(|text| first_pronunciations(&text));
+        let lexicon = Pronunciations::new(lexicon.as_deref(), labels)?;
         let (texts, mut n_problems) = texts(&inputs, text, transcript.as_deref(), out)?;
         let mut referenced = Vec::new();
         for (utterance, text) in texts {
-            match encode(labels, lexicon.as_ref(), &text) {
+            match encode(labels, &lexicon, &text) {
                 Ok((classes, words)) => referenced.push(Referenced { utterance, classes, words }),
                 Err(error) => {
                     n_problems += 1;
@@ -302,6 +362,57 @@ fn manifest_texts(manifests: &[PathBuf], out: &Printer) -> (Vec<(Utterance, Stri
     (found, n_problems)
 }
 
+/// Where the labels of words come from.
+enum Pronunciations {
+    /// The first pronunciation of each word of a file.
+    Listed(HashMap<String, String>),
+    /// CMU's dictionary inside the program, for all texts or only for those that are not in the labels of the model.
+    CmuDict { pronouncer: Box<Pronouncer>, is_asked_for: bool },
+    /// Texts are in the labels of the model.
+    None,
+}
+
+impl Pronunciations {
+    fn new(lexicon: Option<&Path>, labels: &LabelSet) -> anyhow::Result<Self> {
+        let is_asked_for = lexicon.is_some_and(|path| path == Path::new(CMUDICT));
+        match lexicon {
+            Some(path) if !is_asked_for => Ok(Self::Listed(first_pronunciations(&read_text(path)?))),
+            _ if is_asked_for || speaks_english(labels) => {
+                Ok(Self::CmuDict { pronouncer: Box::new(Pronouncer::new(labels)), is_asked_for })
+            }
+            _ => Ok(Self::None),
+        }
+    }
+
+    /// Whether this text is words.
+    fn are_for(&self, text: &str, labels: &LabelSet) -> bool {
+        match self {
+            Self::Listed(_) => true,
+            // Some words are phones, too (`b`, `er`), and a text of phones may have one that is misspelt.
+            Self::CmuDict { is_asked_for, .. } => {
+                *is_asked_for || text.split_whitespace().count() < 2 * labels.foreign(text).len()
+            }
+            Self::None => false,
+        }
+    }
+
+    fn labels_of(&self, word: &str) -> anyhow::Result<String> {
+        let word = word.to_lowercase();
+        match self {
+            Self::Listed(listed) => listed.get(&word).cloned(),
+            Self::CmuDict { pronouncer, .. } => pronouncer.phones(&word).map(|phones| phones.join(" ")),
+            Self::None => None,
+        }
+        .with_context(|| format!("nothing says how `{word}` is pronounced"))
+    }
+}
+
+/// Whether a model has the phones of CMU's dictionary, under its names or those of a mapping.
+fn speaks_english(labels: &LabelSet) -> bool {
+    let is_known = |phone: &&&str| labels.class(phone).is_some();
+    labels.units() == Units::Phones && 30 <= cmudict::PHONES.iter().filter(is_known).count()
+}
+
 /// The first pronunciation of each word.
 fn first_pronunciations(text: &str) -> HashMap<String, String> {
     let mut found = HashMap::new();
@@ -315,19 +426,18 @@ fn first_pronunciations(text: &str) -> HashMap<String, String> {
 
 type Encoded = (Vec<usize>, Vec<(String, usize)>);
 
-/// The classes of a text, and its words with their numbers of labels if there is a lexicon.
-fn encode(labels: &LabelSet, lexicon: Option<&HashMap<String, String>>, text: &str) -> anyhow::Result<Encoded> {
-    let Some(lexicon) = lexicon else {
+/// The classes of a text, and its words with their numbers of labels if it is in words.
+fn encode(labels: &LabelSet, lexicon: &Pronunciations, text: &str) -> anyhow::Result<Encoded> {
+    if !lexicon.are_for(text.trim(), labels) {
         let classes = labels.encode(text.trim())?;
         ensure!(labels.end_of_sentence().into_iter().ne(classes.iter().copied()), "the transcript is empty");
         return Ok((classes, Vec::new()));
-    };
+    }
     let (mut pronounced, mut words) = (Vec::new(), Vec::new());
     for word in text.split_whitespace() {
-        let labels_of_word =
-            lexicon.get(&word.to_lowercase()).with_context(|| format!("`{word}` is not in the lexicon"))?;
-        pronounced.push(labels_of_word.as_str());
-        words.push((word.to_owned(), labels.units().split(labels_of_word).len()));
+        let labels_of_word = lexicon.labels_of(word)?;
+        words.push((word.to_owned(), labels.units().split(&labels_of_word).len()));
+        pronounced.push(labels_of_word);
     }
     ensure!(!pronounced.is_empty(), "the transcript is empty");
     let separator = if labels.units() == Units::Chars { "" } else { " " };

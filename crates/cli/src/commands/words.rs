@@ -8,6 +8,7 @@ use serde_json::json;
 use srf::words::{MAX_BEAM, WordSettings, write, write_settings};
 use srf::{LabelSet, Recognizer, Units, directory};
 use srf_score::Counts;
+use srf_text::calibration::Calibration;
 use srf_text::fusion::Lexicon;
 use srf_text::lm::NgramModel;
 use srf_text::word_model::WordModel;
@@ -23,7 +24,7 @@ use crate::Exit;
 use crate::printer::{Bar, Printer};
 
 /// The name of the dictionary inside the program.
-const CMUDICT: &str = "cmudict";
+pub(super) const CMUDICT: &str = "cmudict";
 
 /// Make a model of phones or characters write words
 ///
@@ -253,9 +254,12 @@ fn tune(args: TuneArgs, out: &Printer) -> anyhow::Result<Exit> {
             printed = out.line(format_args!("{}{time}", row(settings, counts)));
         }
     };
-    let (best, counts) = tuner.search(&Grid { alphas, betas }, start, &mut show)?;
+    let (mut best, counts) = tuner.search(&Grid { alphas, betas }, start, &mut show)?;
     printed?;
     out.note(format_args!("best: {}", row(&best, &counts)));
+    best.confidence = tuner.calibration(&best)?;
+    let Calibration { scale, shift } = best.confidence;
+    out.note(format_args!("confidences of words: the logit is scaled by {scale:.3} and shifted by {shift:.3}"));
     if !dry_run {
         let path = write_settings(&dir, &best)?;
         out.note(format_args!("wrote `{}`", path.display()));
@@ -264,7 +268,7 @@ fn tune(args: TuneArgs, out: &Printer) -> anyhow::Result<Exit> {
 }
 
 fn row(settings: &WordSettings, counts: &Counts) -> String {
-    let WordSettings { alpha, beta, beam } = settings;
+    let WordSettings { alpha, beta, beam, .. } = settings;
     let Counts { substitutions, deletions, insertions, .. } = counts;
     let rate = 100.0 * counts.error_rate().unwrap_or(f64::NAN);
     let n_errors = counts.n_errors();

@@ -14,7 +14,7 @@
 
 use super::lattice::{Lattice, log_sum};
 use super::{AlignCtcError, align};
-use crate::decode::Token;
+use crate::decode::{FLOOR, Token};
 
 /// How well one label was said.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -59,6 +59,18 @@ pub fn score(log_probs: &[f32], n_classes: usize, classes: &[usize]) -> Result<V
         }
     });
     Ok(scored.collect())
+}
+
+/// The goodness of pronunciation that is usual for hybrid networks, as in Kaldi: the mean over the slices of the label,
+/// by the best alignment, of the log-probability of the label minus that of the most probable label there; at most 0.
+#[track_caller]
+pub fn log_ratio(log_probs: &[f32], n_classes: usize, token: &Token) -> f32 {
+    let slices = log_probs.chunks_exact(n_classes).take(token.end_slice).skip(token.start_slice);
+    let ratio = |slice: &[f32]| {
+        let best = slice[1..n_classes - 1].iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        slice[token.class].max(FLOOR) - best.max(FLOOR)
+    };
+    slices.map(ratio).sum::<f32>() / (token.end_slice - token.start_slice).max(1) as f32
 }
 
 struct Sums<'a> {

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::pronunciation::{self, Heard};
 use super::{AlignCtcError, align};
+use crate::decode::Token;
 use crate::decode::tests::{log_softmax, sequence_log_prob};
 
 fn case() -> impl Strategy<Value = (Vec<f32>, Vec<usize>)> {
@@ -77,6 +78,14 @@ fn labels_said_score_high_and_labels_never_said_score_low() {
     assert!(80.0 < replaced[0].0 && replaced[1].0 < 5.0 && replaced[1].1 == Heard::Label(2), "{replaced:?}");
     let left_out = scores(&[1, 2, 3]);
     assert!(left_out[2].0 < 10.0 && left_out[2].1 == Heard::Nothing, "{left_out:?}");
+}
+
+#[test]
+fn the_usual_ratio_compares_with_the_most_probable_label_and_not_with_the_blank() {
+    let log_probs = [[0.0, 0.2, 0.1, 0.1, 0.6], [0.0, 0.1, 0.4, 0.1, 0.4]].concat().into_iter().map(f32::ln);
+    let token = Token { end_slice: 2, ..Token::new(1, 0, 0.2) };
+    let ratio = pronunciation::log_ratio(&log_probs.collect::<Vec<_>>(), 5, &token);
+    assert!((ratio - 0.25_f32.ln() / 2.0).abs() < 1e-6, "{ratio}");
 }
 
 #[test]

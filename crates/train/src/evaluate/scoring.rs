@@ -95,12 +95,17 @@ impl Confidences {
         if !system.utterances().all(|utterance| utterance.traits.hypothesis_confidences) {
             return None;
         }
-        let pairs = system.utterances().flat_map(|utterance| &utterance.alignment.pairs);
-        let judge = |pair: &Pair| Some((pair.hypothesis.as_ref()?.confidence as f32, pair.verdict == Verdict::Correct));
-        let judged: Vec<Judged> = pairs.filter_map(judge).collect();
+        let judged = judged(system);
         let ece = expected_calibration_error(&judged)?;
         Some(Self { nce: normalised_cross_entropy(&judged), ece, bins: bins(&judged).to_vec() })
     }
+}
+
+/// The confidence of every recognized word, and whether it was right.
+pub(super) fn judged(system: &System) -> Vec<Judged> {
+    let pairs = system.utterances().flat_map(|utterance| &utterance.alignment.pairs);
+    let judge = |pair: &Pair| Some((pair.hypothesis.as_ref()?.confidence as f32, pair.verdict == Verdict::Correct));
+    pairs.filter_map(judge).collect()
 }
 
 impl Rate {

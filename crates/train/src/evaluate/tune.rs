@@ -12,11 +12,12 @@ use serde_json::json;
 use srf::words::WordSettings;
 use srf::{DecoderConfig, Recognizer, TranscribeError};
 use srf_score::Counts;
+use srf_text::calibration::Calibration;
 use srf_text::decode::Decoder;
 use srf_text::fusion::FusionError;
-use srf_text::words;
+use srf_text::words::{self, SpokenWord};
 
-use super::scoring::{Answer, Measure, Scoring, score};
+use super::scoring::{Answer, Measure, Rate, Scoring, judged, score};
 use super::{LeftOut, plain, word_reference};
 use crate::corpus::{Utterance, Watcher};
 
@@ -128,13 +129,22 @@ impl<'a> Tuner<'a> {
 
     /// The errors in words with these settings.
     pub fn errors(&self, settings: &WordSettings) -> Result<Counts, TuneError> {
+        Ok(self.rate(settings)?.system.counts())
+    }
+
+    /// The correction that makes the confidences of words with these settings most probable.
+    pub fn calibration(&self, settings: &WordSettings) -> Result<Calibration, TuneError> {
+        Ok(Calibration::fit(&judged(&self.rate(settings)?.system)))
+    }
+
+    fn rate(&self, settings: &WordSettings) -> Result<Rate, TuneError> {
         let decoder = self.recognizer.decoder_of(settings).ok_or(TuneError::NoWords)??;
         let mut answers: Vec<Answer> =
             self.heard.par_iter().map(|(utterance, log_probs)| self.answer(utterance, log_probs, &decoder)).collect();
         let scoring = Scoring::default();
         loop {
             match score(&answers, Measure::Words, "", scoring) {
-                Ok(rate) => return Ok(rate.system.counts()),
+                Ok(rate) => return Ok(rate),
                 // Too long to be aligned.
                 Err((at, _)) => drop(answers.remove(at)),
             }
@@ -149,11 +159,13 @@ impl<'a> Tuner<'a> {
         let best = decoder.finish(1).pop().unwrap_or_default();
         let lexicon = config.fusion.as_ref().and_then(|fusion| fusion.lexicon());
         let words = words::words(labels, lexicon, &best);
+        let confident =
+            |word: &SpokenWord| plain(&word.text, words::confidence(&best.tokens[word.first_token..word.end_token]));
         Answer {
             id: utterance.id.clone(),
             speaker: utterance.speaker.clone(),
             reference: word_reference(utterance),
-            recognized: words.iter().flat_map(|word| plain(&word.text, None)).collect(),
+            recognized: words.iter().flat_map(confident).collect(),
         }
     }
 
