@@ -18,6 +18,7 @@
 //! for Pronunciation { token, score, heard, .. } in pronunciation::score(&log_probs, 4, &[1, 2])? {
 //!     println!("class {}: {score:.0} of 100", token.class);
 //!     assert_eq!(heard, Heard::Label(token.class));
+//!     assert_eq!(pronunciation::log_ratio(&log_probs, 4, &token), 0.0, "no label is more probable there");
 //! }
 //! assert!(matches!(align(&log_probs, 4, &[1, 2, 1, 2]), Err(AlignCtcError::TooShort { n_slices: 3, .. })));
 //! # Ok::<(), AlignCtcError>(())
