@@ -6,8 +6,8 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail, ensure};
 
-use crate::cargo;
 use crate::tools::Tool;
+use crate::{build_srf, cargo};
 
 const HEADER: &str = "bindings/c/srf.h";
 
@@ -26,7 +26,7 @@ pub(crate) fn run(root: &Path, args: &[&str]) -> anyhow::Result<()> {
     let compiler = compiler.as_str();
     let example = compile(root, compiler, "bindings/c/examples/transcribe.c")?;
     let text = output(root, &example, &[MODEL, RECORDING])?;
-    let srf = root.join("target/debug/srf");
+    let srf = build_srf(root)?;
     let expected = output(root, &srf, &["--quiet", "transcribe", "--model", MODEL, RECORDING])?;
     ensure!(text == expected, "the example in C wrote `{}`, expected `{}`", text.trim(), expected.trim());
     let misuse = compile(root, compiler, "bindings/c/tests/misuse.c")?;

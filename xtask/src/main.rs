@@ -89,6 +89,13 @@ fn sources(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
+/// Builds the command `srf` as tests use it; its path. Chosen together with the Python package it has the dependencies
+/// of the whole workspace, so that nothing is compiled twice.
+fn build_srf(root: &Path) -> anyhow::Result<PathBuf> {
+    cargo(root, &["build", "--locked", "-p", "srf-cli", "-p", "srf-python", "--bin", "srf"])?;
+    Ok(root.join("target/debug").join(format!("srf{}", std::env::consts::EXE_SUFFIX)))
+}
+
 /// Runs cargo in the workspace; fails if it does.
 fn cargo(root: &Path, args: &[&str]) -> anyhow::Result<()> {
     let command = || format!("cargo {}", args.join(" "));

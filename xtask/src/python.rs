@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail, ensure};
 
-use crate::cargo;
+use crate::build_srf;
 use crate::tools::{Tool, runs};
 
 /// The environment, kept between runs.
@@ -23,11 +23,10 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     let python = python.as_path();
     pip(root, python, &["--requirement", REQUIREMENTS])?;
     pip(root, python, &[&["--no-deps"], UNBOUND].concat())?;
-    // The tests compare with what the command writes. Chosen together, both have the same dependencies; the package
-    // itself is built by pip.
-    cargo(root, &["build", "--locked", "-p", "srf-cli", "-p", "srf-python", "--bin", "srf"])?;
+    // The tests compare with what the command writes.
+    let srf = build_srf(root)?;
     install(root, python, "--profile dev --features as-in-workspace")?;
-    pytest(root, python, &["bindings/python/tests", "--ignore", "bindings/python/tests/torch"])
+    pytest(root, python, &srf, &["bindings/python/tests", "--ignore", "bindings/python/tests/torch"])
 }
 
 /// Runs the tests of `srf.torch`, with PyTorch, and that torchaudio's decoder reads our log-probabilities.
@@ -35,7 +34,7 @@ pub(crate) fn torch(root: &Path) -> anyhow::Result<()> {
     let python = environment(root)?.context("there is no Python")?;
     pip(root, &python, &["--requirement", REQUIREMENTS, "torch", "torchaudio"])?;
     install(root, &python, "--release")?;
-    pytest(root, &python, &["bindings/python/tests/torch"])?;
+    pytest(root, &python, Path::new("srf"), &["bindings/python/tests/torch"])?;
     let status = Command::new(&python).arg("bindings/python/benchmarks/routing.py").current_dir(root).status()?;
     ensure!(status.success(), "the comparison with the layer in PyTorch failed");
     Ok(())
@@ -77,12 +76,12 @@ fn install(root: &Path, python: &Path, build: &str) -> anyhow::Result<()> {
     pip(root, python, &[&how[..], &["./bindings/python"]].concat())
 }
 
-fn pytest(root: &Path, python: &Path, args: &[&str]) -> anyhow::Result<()> {
+fn pytest(root: &Path, python: &Path, srf: &Path, args: &[&str]) -> anyhow::Result<()> {
     let status = Command::new(python)
         .args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider"])
         .args(args)
         .current_dir(root)
-        .env("SRF_COMMAND", root.join("target/debug/srf"))
+        .env("SRF_COMMAND", srf)
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .status()
         .context("could not start pytest")?;

@@ -13,6 +13,7 @@ use std::time::Instant;
 use anyhow::{Context as _, bail, ensure};
 use serde_json::{Value, json};
 
+use crate::build_srf;
 use crate::tools::Tool;
 
 /// The models that the page offers, the default first.
@@ -199,9 +200,9 @@ fn write_expected(root: &Path) -> anyhow::Result<PathBuf> {
     let dir = root.join("target/web-tests");
     let corpus = dir.join("corpus").display().to_string();
     fs::create_dir_all(&dir)?;
-    let srf = ["run", "--quiet", "--locked", "-p", "srf-cli", "--"];
+    let srf = build_srf(root)?;
     let prepare = ["prepare", "builtin", &corpus, "--hours", "0.1", "--speakers", "10", "--seed", "18", "--force"];
-    command(root, env!("CARGO"), &[&srf[..], &prepare].concat(), &[])?;
+    command(root, &srf.display().to_string(), &prepare, &[])?;
     let mut lines = String::new();
     for model in MODELS {
         let mut lists = vec!["samples/samples.jsonl".to_owned()];
@@ -211,7 +212,7 @@ fn write_expected(root: &Path) -> anyhow::Result<PathBuf> {
         let model = format!("models/{model}");
         for list in lists {
             let transcribe = ["transcribe", "--quiet", "--model", &model, &list, "--format", "json"];
-            let output = Command::new(env!("CARGO")).args(srf).args(transcribe).current_dir(root).output()?;
+            let output = Command::new(&srf).args(transcribe).current_dir(root).output()?;
             ensure!(output.status.success(), "`srf transcribe` failed: {}", String::from_utf8_lossy(&output.stderr));
             for line in String::from_utf8(output.stdout)?.lines() {
                 let mut object: Value = serde_json::from_str(line)?;

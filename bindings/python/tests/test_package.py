@@ -42,6 +42,11 @@ def test_the_stubs_name_what_there_is():
             assert members == found, name
 
 
+def test_one_build_serves_all_versions_of_python():
+    (wheel,) = PACKAGE.parent.glob("srf-*.dist-info/WHEEL")
+    assert "Tag: cp39-abi3-" in wheel.read_text()
+
+
 def test_the_models_are_those_of_the_project():
     def files(folder):
         return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
