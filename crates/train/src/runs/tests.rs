@@ -3,7 +3,7 @@
 use super::*;
 use crate::evaluate::summary::RateSummary;
 use crate::events::log::Log;
-use crate::events::{Event, Measured, Record, RunEnd, Speed};
+use crate::events::{ErrorCounts, Event, Record, RunEnd, Speed};
 
 fn at(step: u64, event: Event) -> Record {
     Record { time_s: 0.0, step, event }
@@ -11,7 +11,9 @@ fn at(step: u64, event: Event) -> Record {
 
 fn epoch(epoch: usize, substitutions: usize) -> Event {
     let errors = ErrorCounts { measure: "PER".to_owned(), n_reference: 100, substitutions, ..ErrorCounts::default() };
-    let validation = Some(Measured { n_utterances: 9, loss: 1.0, errors: Some(errors), ..Measured::default() });
+    let (n_utterances, n_recognized) = (9, 4);
+    let errors = Some(errors);
+    let validation = Some(Measured { n_utterances, n_recognized, loss: 1.0, errors, ..Measured::default() });
     let speed = Speed { n_frames: 1000 * epoch as u64, duration_s: 2.0, wait_s: 0.0 };
     Event::Epoch(Box::new(EpochEnd { epoch, validation, speed, validation_s: 0.5, ..EpochEnd::default() }))
 }
@@ -51,7 +53,9 @@ fn a_run_is_what_its_log_says() {
         measure: Some("PER".to_owned()),
         best_rate: Some(0.2),
         best_epoch: Some(2),
+        best_part: Some([4, 9]),
         last_rate: Some(0.25),
+        last_part: Some([4, 9]),
         time_s: 7.5,
         frames_per_s: 1000.0,
         n_skipped_batches: 0,
