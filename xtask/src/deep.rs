@@ -1,6 +1,6 @@
-//! Checks that take long or need more than stable Rust: Miri, address sanitizer, NEON under an emulator, fuzzing, the
-//! packages built as they would be published, advisories about dependencies, what the Dockerfile builds, and the layer
-//! for PyTorch.
+//! Checks that take long or need more than stable Rust: Miri, address sanitizer, NEON under an emulator, the kernels on
+//! WebAssembly, fuzzing, the packages built as they would be published, advisories about dependencies, what the
+//! Dockerfile builds, and the layer for PyTorch.
 //!
 //! Each step installs what it needs and has a limit of time. A step that cannot run counts as failed: nobody should take
 //! silence for success.
@@ -39,7 +39,8 @@ const STEPS: &[Step] = &[
     Step { name: "miri", max_minutes: 90, what: "small cases of the kernels, every access checked", run: miri },
     Step { name: "sanitizer", max_minutes: 60, what: "all tests of the kernels, address sanitizer", run: sanitizer },
     Step { name: "neon", max_minutes: 120, what: "all tests of the kernels on an emulated processor", run: neon },
-    Step { name: "fuzz", max_minutes: 90, what: "every target in fuzz/ for a minute, damaged messages", run: fuzz },
+    Step { name: "wasm", max_minutes: 30, what: "all tests of the kernels on WebAssembly, in node", run: wasm },
+    Step { name: "fuzz", max_minutes: 90, what: "every target in fuzz/ for a minute", run: fuzz },
     Step { name: "package", max_minutes: 60, what: "every package from nothing but its own files", run: package },
     Step { name: "advisories", max_minutes: 20, what: "known faults of dependencies (RustSec)", run: advisories },
     Step { name: "deploy", max_minutes: 60, what: "the build steps of the Dockerfile", run: deploy },
@@ -217,6 +218,11 @@ fn package(job: &Job) -> anyhow::Result<()> {
         ],
         &[],
     )
+}
+
+/// The vectors of WebAssembly against the definition of every kernel.
+fn wasm(job: &Job) -> anyhow::Result<()> {
+    crate::web::test_kernels(job.root)
 }
 
 /// The tests of `srf.torch` and its comparison with a layer in PyTorch, which is too large for every change.

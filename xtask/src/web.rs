@@ -1,9 +1,9 @@
 //! The recogniser for browsers: builds the module and the page, and tests both.
 //!
-//! `cargo xtask web` writes the page to `target/web`, which any server of static files can offer. The tests run the
-//! kernels' suite on WebAssembly, compare transcripts of the module in node with those of the command, and open the
-//! page in a headless Chromium. Where node or Chromium is missing one line says what was not run; with `CI=true` they
-//! are installed, and it is an error if they cannot be.
+//! `cargo xtask web` writes the page to `target/web`, which any server of static files can offer. The tests compare
+//! transcripts of the module in node with those of the command, and open the page in a headless Chromium. Where node or
+//! Chromium is missing one line says what was not run; with `CI=true` they are installed, and it is an error if they
+//! cannot be.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -54,7 +54,6 @@ fn test(root: &Path, out: &Path) -> anyhow::Result<()> {
     if node.find("the tests of the page and its module")?.is_none() {
         return Ok(());
     }
-    test_kernels(root)?;
     let expected = write_expected(root)?;
     let test = |name: &str| root.join("bindings/web/tests").join(name).display().to_string();
     let arguments = [out.display().to_string(), expected.display().to_string()];
@@ -185,8 +184,8 @@ fn leb128(bytes: &[u8]) -> Option<(usize, usize)> {
     None
 }
 
-/// The suite of the kernels, which compares every row with the definition, on WebAssembly.
-fn test_kernels(root: &Path) -> anyhow::Result<()> {
+/// The suite of the kernels, which compares every row with the definition, on WebAssembly; a step of `cargo xtask deep`.
+pub(crate) fn test_kernels(root: &Path) -> anyhow::Result<()> {
     command(root, "rustup", &["target", "add", TEST_TARGET], &[])?;
     let runner = format!("node --no-warnings {}", root.join("bindings/web/tests/wasi.mjs").display());
     // Debug information would only make the build slower.
