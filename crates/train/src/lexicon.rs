@@ -105,7 +105,7 @@ fn fitting_mapping(labels: &LabelSet) -> Option<PhoneMapping> {
     all.into_iter().find(|mapping| mapping.labels().symbols() == labels.symbols())
 }
 
-fn mapped<'a>(mapping: Option<PhoneMapping>, phones: Vec<&'a str>) -> Vec<&'a str> {
+fn mapped(mapping: Option<PhoneMapping>, phones: Vec<&str>) -> Vec<&str> {
     match mapping {
         Some(mapping) => phones.into_iter().filter_map(|phone| mapping.map(phone).written()).collect(),
         None => phones,
