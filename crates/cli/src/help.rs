@@ -156,6 +156,7 @@ mod tests {
                 arguments.iter().filter(|command| !["bench", "analyze", "gop"].contains(&command.get_name()));
             let helps: Vec<String> = arguments
                 .filter_map(|command| command.get_arguments().find(|argument| argument.get_long() == Some(flag)))
+                .filter(|argument| !argument.is_hide_set())
                 .map(|argument| argument.get_help().map(ToString::to_string).unwrap_or_default())
                 .map(|help| help.replace("Threads; the result does not depend on it", "Threads"))
                 .collect();

@@ -421,7 +421,7 @@ fn align_and_gop_take_a_text_a_transcript_a_lexicon_or_a_manifest() {
         printed(dir.path(), &["align", "a.wav", "--transcript", "said.txt", "--lexicon", "words.txt", "-f", "ctm"]);
     let words: Vec<&str> = ctm.lines().filter_map(|line| line.split_whitespace().nth(4)).collect();
     assert_eq!(words, ["key", "spa"], "{ctm}");
-    let ctm = printed(dir.path(), &["align", "a.wav", "--text", "Key keys", "--lexicon", "cmudict", "-f", "ctm"]);
+    let ctm = printed(dir.path(), &["align", "a.wav", "--text", "Key key", "--lexicon", "cmudict", "-f", "ctm"]);
     assert_eq!(ctm.lines().count(), 2, "{ctm}");
     put(
         "list.jsonl",

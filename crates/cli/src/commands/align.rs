@@ -34,7 +34,7 @@ use crate::printer::Printer;
 Examples:
   srf align talk.wav --text 'hello world' > talk.TextGrid
   srf align talk.wav --text 'hh ah l ow' --format ctm
-  srf align talk.wav --transcript talk.txt --lexicon quechua.txt
+  srf align talk.wav --transcript talk.txt --lexicon cmudict.txt
   srf align data/timit/test.jsonl --format ctm > aligned.ctm
   srf align data/timit/test.jsonl --out grids/")]
 pub(crate) struct Args {
@@ -68,7 +68,7 @@ Examples:
   srf gop talk.wav --text 'hello world'
   srf gop talk.wav --text 'hh ah l ow'
   srf gop data/learners.jsonl --json > scores.jsonl
-  srf gop data/libri/test.jsonl --replace 20")]
+  srf gop data/timit/test.jsonl --replace 20")]
 pub(crate) struct GopArgs {
     #[command(flatten)]
     reference: ReferenceArgs,

@@ -31,7 +31,7 @@ pub(crate) struct Args {
     path: Option<PathBuf>,
 
     /// The same as MODEL, as other commands have it
-    #[arg(short, long, value_name = "MODEL", conflicts_with = "path")]
+    #[arg(short, long, value_name = "MODEL", conflicts_with = "path", hide = true)]
     model: Option<PathBuf>,
 
     /// Print JSON instead of text
