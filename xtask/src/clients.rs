@@ -172,7 +172,9 @@ impl Here<'_> {
         fs::write(&program, server.localized(examples.javascript()?))?;
         let mut command = self.script("page.py");
         command.arg(&server.address).arg(sample).arg(text).arg(&spoken).arg(self.transcribe(&spoken)?);
-        eprintln!("{}", text_of(succeed(command.arg(program).arg(folder))?)?);
+        command.arg(program).arg(folder).arg(&self.srf);
+        command.args(["--quiet", "transcribe", "--model", "models/en-phones"]);
+        eprintln!("{}", text_of(succeed(&mut command)?)?);
         Ok(())
     }
 }
